@@ -1,0 +1,1 @@
+"""The thinking: who decides what.  Imports tools; never textual, torch or the UI."""

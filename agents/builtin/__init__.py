@@ -1,0 +1,1 @@
+"""The built-in Planner and Coder: deterministic, no model, no network."""

@@ -1,0 +1,1 @@
+"""The doing: each module wraps one real thing and knows nothing of agents."""

@@ -1,0 +1,126 @@
+"""Run a subprocess that can be trusted to end: own group, limits, capped output, killed whole.
+
+Everything that stitch starts (compilers, git, profilers, workers) goes through here.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+GRACE_S = (0.5, 0.5)
+"""Seconds between INT and TERM, and between TERM and KILL."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that has ended and been reaped."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+    timed_out: bool = False
+    truncated: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.timed_out
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    output_limit: int = 4_000_000,
+) -> Finished:
+    """Run `argv` in a new session to its end, or kill its whole group after `timeout` seconds.
+
+    Output past `output_limit` bytes a stream is read and dropped (`truncated`).  Cancelling the
+    caller kills the group too.
+
+    Raises:
+        FileNotFoundError, PermissionError: the program cannot be started.
+    """
+    started = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=cwd,
+        env=None if env is None else dict(env),
+        stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout and process.stderr
+    out, err = _Capped(output_limit), _Capped(output_limit)
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout):
+            await asyncio.gather(
+                _feed(process, stdin), out.drain(process.stdout), err.drain(process.stderr), process.wait()
+            )
+    except TimeoutError:
+        timed_out = True
+    finally:
+        await kill_group(process)
+    return Finished(
+        argv=tuple(argv),
+        returncode=process.returncode if process.returncode is not None else -1,
+        stdout=out.text(),
+        stderr=err.text(),
+        seconds=time.monotonic() - started,
+        timed_out=timed_out,
+        truncated=out.dropped or err.dropped,
+    )
+
+
+async def kill_group(process: asyncio.subprocess.Process) -> None:
+    """End the process's group with INT, TERM, KILL and reap its leader; harmless when it has ended."""
+    for sig, grace in zip((signal.SIGINT, signal.SIGTERM), GRACE_S, strict=True):
+        if process.returncode is not None:
+            break
+        signal_group(process.pid, sig)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), grace)
+    signal_group(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def signal_group(leader: int, sig: signal.Signals) -> None:
+    """Signal every process of the group that `leader` leads, if there is one left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, sig)
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    if process.stdin is None:
+        return
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+class _Capped:
+    """Keeps the first bytes of a stream and reads the rest into nothing."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.kept, self.dropped = limit, bytearray(), False
+
+    async def drain(self, stream: asyncio.StreamReader) -> None:
+        while chunk := await stream.read(65536):
+            room = self.limit - len(self.kept)
+            self.kept += chunk[:room]
+            self.dropped |= len(chunk) > room
+
+    def text(self) -> str:
+        return self.kept.decode("utf-8", errors="replace")
