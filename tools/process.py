@@ -60,7 +60,8 @@ async def run(
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
-    assert process.stdout and process.stderr
+    assert process.stdout
+    assert process.stderr
     out, err = _Capped(output_limit), _Capped(output_limit)
     timed_out = False
     try:

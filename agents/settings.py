@@ -1,0 +1,144 @@
+"""Every setting of stitch as typed fields; `stitch_tui.config` layers files, environment and flags.
+
+The sentence under a field is its documentation: ``stitch.toml.example`` is checked against it.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_default=True, use_attribute_docstrings=True)
+
+
+class Mode(StrEnum):
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+class Autonomy(StrEnum):
+    ASK_EACH = "ask-each"
+    ASK_PLAN = "ask-plan"
+    AUTO = "auto"
+
+
+class ReferenceSettings(_Table):
+    path: str = ""
+    """The reference: file.py, file.py:Class or pkg.mod:Class."""
+    python: str = ""
+    """Interpreter that runs the reference; empty: the one that runs stitch."""
+    mode: Mode = Mode.TRAIN
+    """Module mode while the reference is captured and compared: train (as KernelBench does) or eval."""
+    dtype: Literal["f32", "f16", "bf16"] = "f32"
+    """Floating type that parameters and floating inputs are cast to."""
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+    """torch.set_float32_matmul_precision for the reference."""
+    allow_tf32_conv: bool = True
+    """torch.backends.cudnn.allow_tf32 for the reference (PyTorch's default is true)."""
+    load_seconds: Positive = 120.0
+    """Longest time for importing and constructing the reference."""
+    forward_seconds: Positive = 120.0
+    """Longest time for one forward pass of the reference."""
+
+
+class SessionSettings(_Table):
+    warm_start: bool = True
+    """With a model as Coder: start from the built-in engine's verified result."""
+    idle_minutes: Positive = 60.0
+    """An engine that waits this long for a decision ends, resumable."""
+
+
+class GoalSettings(_Table):
+    speedup: Annotated[float, Field(ge=0)] = 0.0
+    """Speedup of the whole program to reach; 0: as fast as the limits allow. Needs a GPU."""
+    baseline: Literal["best", "eager", "compile", "compile-reduce-overhead"] = "best"
+    """What the speedup is held against; best: the fastest of all."""
+    stagnation: Count = 3
+    """Stop a subtask after this many iterations without improvement."""
+
+
+class LimitSettings(_Table):
+    iterations: Count = 15
+    """Iterations for each subtask."""
+    minutes: Positive = 120.0
+    """Wall time of a run."""
+    tokens: Annotated[int, Field(ge=0)] = 0
+    """Tokens of all models together; 0: no limit."""
+    cost: Annotated[float, Field(ge=0)] = 0.0
+    """Money for all models together, in the unit of the configured prices; 0: no limit."""
+
+
+class AutonomySettings(_Table):
+    mode: Autonomy = Autonomy.ASK_PLAN
+    """ask-each, ask-plan or auto; `stitch --auto` runs as auto."""
+    deny: tuple[str, ...] = ()
+    """Actions that are never taken, in any mode: build, run, commit, network."""
+
+
+class DeviceSettings(_Table):
+    kind: Literal["auto", "cuda", "emulator"] = "auto"
+    """auto: a CUDA device when there is one, else the emulator (functional verdicts only)."""
+    index: Annotated[int, Field(ge=0)] = 0
+    """Which CUDA device."""
+    arch: str = ""
+    """Target such as sm_90; empty: the device's own."""
+
+
+class RoleSettings(_Table):
+    provider: Literal["builtin", "openai"] = "builtin"
+    """builtin: deterministic, no model; openai: any OpenAI-compatible endpoint."""
+    model: str = ""
+    """Model name at the endpoint."""
+    base_url: str = ""
+    """Endpoint, with /v1; empty: OPENAI_BASE_URL."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Name of the environment variable that holds the key; keys never stand in files."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """Sampling temperature; unset: the endpoint's."""
+    reasoning_effort: Literal["", "minimal", "low", "medium", "high"] = ""
+    """Reasoning effort, where the model has one."""
+    max_tokens: Annotated[int, Field(ge=0)] = 0
+    """Longest answer; 0: the endpoint's."""
+    timeout_seconds: Positive = 600.0
+    """Longest wait for one answer."""
+    ca_bundle: str = ""
+    """PEM file of certificate authorities."""
+    proxy: str = ""
+    """Proxy URL for this endpoint."""
+    headers: dict[str, str] = {}
+    """Extra request headers."""
+    input_price: Annotated[float, Field(ge=0)] = 0.0
+    """Price of a million input tokens; 0: unknown, only tokens are counted."""
+    output_price: Annotated[float, Field(ge=0)] = 0.0
+    """Price of a million output tokens."""
+
+
+class ModelSettings(_Table):
+    planner: RoleSettings = RoleSettings()
+    coder: RoleSettings = RoleSettings()
+    verifier: RoleSettings = RoleSettings()
+    judge: RoleSettings = RoleSettings()
+    embedding: RoleSettings = RoleSettings()
+
+
+class GitSettings(_Table):
+    author: str = ""
+    """Author of stitch's commits, 'Name <mail>'; empty: the repository's identity, else stitch's own."""
+    branch_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] = "stitch"
+    """Sessions live at refs/heads/PREFIX/SESSION."""
+
+
+class Settings(_Table):
+    reference: ReferenceSettings = ReferenceSettings()
+    session: SessionSettings = SessionSettings()
+    goal: GoalSettings = GoalSettings()
+    limits: LimitSettings = LimitSettings()
+    autonomy: AutonomySettings = AutonomySettings()
+    device: DeviceSettings = DeviceSettings()
+    models: ModelSettings = ModelSettings()
+    git: GitSettings = GitSettings()
