@@ -196,9 +196,14 @@ def advance(repository: Repository, ref: str, new: str, old: str, reason: str, w
     raise failed(repository.top, "update-ref", answer)
 
 
+def checked_out_at(repository: Repository, ref: str) -> str:
+    """The working tree that has the branch checked out, or empty."""
+    return repository.text("for-each-ref", "--format=%(worktreepath)", ref)
+
+
 def _require_not_checked_out(repository: Repository, ref: str) -> None:
     """Moving a branch under someone's feet would make their working tree look edited."""
-    if place := repository.text("for-each-ref", "--format=%(worktreepath)", ref):
+    if place := checked_out_at(repository, ref):
         raise EnvironmentFault(
             "the session's branch is checked out",
             where=place,

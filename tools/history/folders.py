@@ -2,7 +2,7 @@
 
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Container
 from datetime import datetime
 from pathlib import Path
@@ -54,15 +54,12 @@ def work_folder(project: Path, session: str) -> Path:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half written; keeps the mode that a new file would have."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".stitch-")
+    """Write a file so that it is never seen half written."""
+    temporary = path.with_name(f".stitch-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as out:
+        with temporary.open("xb") as out:
             out.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise

@@ -1,13 +1,15 @@
-"""A project's history: sessions and their iterations, written to and read from git."""
+"""A project's history: every iteration is written as a commit, restored by a new one, brought to the user."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import replace
+from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.history import apply, commits, read
+from stitch_tui.tools.history.archive import Archive, Number, number_of
 from stitch_tui.tools.history.best import best_of
 from stitch_tui.tools.history.commits import BranchMoved, Identity, Started
 from stitch_tui.tools.history.iteration import Iteration, Kind, Outcome
@@ -15,47 +17,40 @@ from stitch_tui.tools.history.read import Commit, Session
 from stitch_tui.tools.history.repository import Repository
 from stitch_tui.tools.history.trailers import Origin, message, origin_trailers, to_trailers
 
-Number = int | str
-"""An iteration: its number in the session, ``best``, ``last``, or the beginning of a commit's name."""
+
+class Part(StrEnum):
+    """What of an iteration is restored."""
+
+    BOTH = "both"
+    CODE = "code"
+    PLAN = "plan"
+
+    def taken(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """The files that belong to this part."""
+        return {path: data for path, data in files.items() if self.holds(path)}
+
+    def left(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """The other files."""
+        return {path: data for path, data in files.items() if not self.holds(path)}
+
+    def holds(self, path: str) -> bool:
+        return self is Part.BOTH or (path == "plan.toml") is (self is Part.PLAN)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One iteration in full."""
-
-    commit: Commit
-    message: str
-    files: tuple[str, ...]
-    """Paths below `stitched/`."""
-    diff: str
-    """Against the commit before it."""
-
-
-class History:
-    """Sessions of the repository that a project lies in.
-
-    Sessions belong to the project's folder: a commit holds its bundle at ``<folder>/stitched/``, which
-    in most projects is ``stitched/`` at the top level.  Methods take a session's name; None is the
-    latest one of this folder, else of the repository.
-    """
+class History(Archive):
+    """An `Archive` that is written to: by the engine, by restore and undo, and to the working tree."""
 
     def __init__(self, repository: Repository, prefix: str, author: str) -> None:
-        self.repository, self.prefix, self._author = repository, prefix, author
+        super().__init__(repository, prefix, author)
         self._branches: dict[str, tuple[str, Origin]] = {}
 
-    @classmethod
-    def open(cls, path: Path, *, prefix: str = "stitch", author: str = "") -> Self:
-        """The history of the project at `path`; see `Repository.find` for the errors."""
-        return cls(Repository.find(path), prefix, author)
-
+    @cached_property
     def _who(self) -> Identity:
         return commits.identity(self.repository, self._author)
 
-    # writing
-
     def start_session(self, name: str, base: str = "HEAD") -> Started:
         """Open a session's branch on the revision `base`; see `commits.start` for the errors."""
-        started = commits.start(self.repository, self.prefix, name, base, self._who())
+        started = commits.start(self.repository, self.prefix, name, base, self._who)
         self._branches[name] = (f"refs/heads/{started.branch}", started.origin)
         return started
 
@@ -75,7 +70,7 @@ class History:
         ref, origin, old = self._branch(session, expected)
         tree = commits.store_tree(self.repository, origin, files)
         text = message(iteration.subject, to_trailers(iteration) + origin_trailers(origin))
-        who = self._who()
+        who = self._who
         sha = commits.commit_tree(self.repository, tree, expected, text, who)
         commits.advance(self.repository, ref, sha, old, f"stitch: iteration {iteration.iteration}", who)
         self._branches[session] = (ref, origin)
@@ -92,14 +87,25 @@ class History:
             raise BranchMoved(session.ref, expected, session.tip)
         return f"refs/heads/{'/'.join(session.ref.split('/')[-2:])}", session.origin, ""
 
-    def restore(self, n: Number, session: str | None = None, *, decision: str = "") -> Commit:
-        """Roll forward: a new commit with the files of iteration `n` of the session."""
+    def restore(
+        self, n: Number, session: str | None = None, *, part: Part = Part.BOTH, decision: str = ""
+    ) -> Commit:
+        """Roll forward: a new commit with the files of iteration `n` of the session.
+
+        With a `part`, the rest stays as it is at the branch's tip; such a mixture is a *human* iteration
+        without a verdict.
+        """
         chosen, target = self.session(session), self.find(n, session)
+        number = target.iteration.iteration
         if target.origin.session != chosen.name:
             raise UsageError(f"{n} belongs to session {target.origin.session}", where=chosen.name)
-        return self._again(
-            chosen, Kind.RESTORE, target, f"restore iteration {target.iteration.iteration}", decision
-        )
+        if part is Part.BOTH:
+            return self._again(chosen, Kind.RESTORE, target, f"restore iteration {number}", decision)
+        last = read.log(self.repository, chosen)[-1]
+        now = read.files(self.repository, replace(last, sha=chosen.tip))
+        files = part.taken(read.files(self.repository, target)) | part.left(now)
+        told = {"outcome": Outcome.KEPT, "title": f"restore the {part} of iteration {number}"}
+        return self._next(chosen, files, {"kind": Kind.HUMAN, "decision": decision} | told)
 
     def undo(self, session: str | None = None, *, decision: str = "") -> Commit:
         """Roll forward to the files before the last iteration; again goes back one more."""
@@ -109,7 +115,7 @@ class History:
         if at == 0:
             raise UsageError("nothing to undo", where=chosen.name, why="the session is at its start")
         target = walked[_stands_at(walked, at - 1)]
-        return self._again(chosen, Kind.RESTORE, target, f"undo iteration {_number(walked[at])}", decision)
+        return self._again(chosen, Kind.RESTORE, target, f"undo iteration {number_of(walked[at])}", decision)
 
     def seal(self, session: str | None = None) -> Commit | None:
         """See that the branch ends with the best iteration's files -> its last commit, or None without any.
@@ -121,23 +127,20 @@ class History:
         best = best_of(walked)
         if best is None or self._tree(chosen.tip, chosen.origin) == self._tree(best.sha, best.origin):
             return walked[-1] if walked else None
-        return self._again(chosen, Kind.SEAL, best, f"ends with iteration {_number(best)}", "")
+        return self._again(chosen, Kind.SEAL, best, f"ends with iteration {number_of(best)}", "")
 
     def _again(self, session: Session, kind: Kind, target: Commit, title: str, decision: str) -> Commit:
-        entries = [c.iteration.iteration for c in read.log(self.repository, session) if c.entry]
-        old = target.entry.model_dump() if target.entry else {"outcome": Outcome.KEPT}
-        new = {
-            "session": session.name,
-            "iteration": max(entries, default=0) + 1,
-            "kind": kind,
-            "title": title,
-            "decision": decision,
-            "best": kind is Kind.SEAL,
-            "restores": target.entry.iteration if target.entry else None,
-        }
-        entry = Iteration.model_validate(old | new)
+        """A commit with the files and the numbers of `target`."""
+        numbers = target.entry.model_dump() if target.entry else {"outcome": Outcome.KEPT}
+        told = {"kind": kind, "title": title, "decision": decision, "best": kind is Kind.SEAL}
         files = read.files(self.repository, target)
-        return read.commits(self.repository, "-1", self.commit(session.name, files, entry, session.tip))[0]
+        return self._next(session, files, numbers | told | {"restores": number_of(target)})
+
+    def _next(self, session: Session, files: Mapping[str, bytes], fields: Mapping[str, Any]) -> Commit:
+        number = max((number_of(c) or 0 for c in read.log(self.repository, session)), default=0) + 1
+        told = {**fields, "session": session.name, "iteration": number}
+        sha = self.commit(session.name, files, Iteration.model_validate(told), session.tip)
+        return read.commits(self.repository, "-1", sha)[0]
 
     def delete(self, session: str) -> str:
         """Remove a session's local branch -> the commit it pointed at, from which git can bring it back."""
@@ -148,98 +151,16 @@ class History:
         self._branches.pop(session, None)
         return chosen.tip
 
-    # reading
+    def prune(self, keep: int) -> dict[str, str]:
+        """Delete all local sessions but the latest `keep` -> name to the commit that was its last.
 
-    def sessions(self) -> list[Session]:
-        """All sessions, latest first: local branches, and a clone's remote-tracking ones."""
-        return read.sessions(self.repository, self.prefix)
-
-    def session(self, name: str | None = None) -> Session:
-        """The session of this name, or the latest.
-
-        Raises:
-            UsageError: there is none; the nearest names are given.
+        A session that is checked out somewhere stays.
         """
-        every = self.sessions()
-        here = [s for s in every if s.origin.folder == self.repository.folder] or every
-        chosen = next((s for s in (here if name is None else every) if name in (None, s.name)), None)
-        if chosen:
-            return chosen
-        near = get_close_matches(name or "", [s.name for s in every], cutoff=0.3) or [
-            s.name for s in every[:3]
-        ]
-        raise UsageError(
-            f"no session {name}" if name else "no session yet",
-            where=str(self.repository.top),
-            advice=f"there is {', '.join(near)}" if near else "start one: stitch",
-        )
-
-    def tip(self, session: str) -> Commit | None:
-        """The session's last commit; None when somebody else's lies there."""
-        return next(iter(read.commits(self.repository, "-1", self.session(session).tip)), None)
-
-    def log(self, session: str | None = None) -> list[Commit]:
-        """The session's iterations, oldest first."""
-        return [c for c in read.log(self.repository, self.session(session)) if c.entry]
-
-    def best(self, session: str | None = None) -> Commit | None:
-        """The best iteration by the rule of `best_of`; None when none is correct."""
-        return best_of(self.log(session))
-
-    def find(self, n: Number, session: str | None = None) -> Commit:
-        """The commit of iteration `n`.
-
-        Raises:
-            UsageError: there is none; those that are there are named.
-        """
-        chosen = self.session(session)
-        entries = [c for c in read.log(self.repository, chosen) if c.entry]
-        found = {str(_number(c)): c for c in entries}
-        if entries:
-            found["last"] = entries[-1]
-        if best := best_of(entries):
-            found["best"] = best
-        commit = found.get(str(n)) or self._by_name(str(n))
-        if commit:
-            return commit
-        there = f"it has {', '.join(list(found)[:20])}" if found else "it has none yet"
-        raise UsageError(f"no iteration {n}", where=f"session {chosen.name}", advice=there)
-
-    def _by_name(self, sha: str) -> Commit | None:
-        if len(sha) < 4 or not set(sha) <= set("0123456789abcdef"):
-            return None
-        if self.repository.ask("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}").status:
-            return None
-        return next((c for c in read.commits(self.repository, "-1", sha) if c.entry), None)
-
-    def files(self, n: Number, session: str | None = None) -> dict[str, bytes]:
-        """The bundle of an iteration: path below `stitched/` -> bytes."""
-        return read.files(self.repository, self.find(n, session))
-
-    def diff(self, a: Number, b: Number | None = None, session: str | None = None) -> str:
-        """Unified diff of `stitched/` from iteration `a` to `b`; without `b`, what `a` changed."""
-        first = self.find(a, session)
-        if b is None:
-            return self._change(first)
-        second = self.find(b, session)
-        return read.diff(
-            self.repository, self._tree(first.sha, first.origin), self._tree(second.sha, second.origin)
-        )
-
-    def _change(self, commit: Commit) -> str:
-        before, after = self._tree(commit.parent, commit.origin), self._tree(commit.sha, commit.origin)
-        return read.diff(self.repository, before, after)
-
-    def _tree(self, sha: str, origin: Origin) -> str:
-        return read.stitched_tree(self.repository, sha, origin.tree)
-
-    def show(self, n: Number, session: str | None = None) -> Shown:
-        """An iteration with its message, file names and diff."""
-        commit = self.find(n, session)
-        text = self.repository.text("log", "-1", "--format=%B", commit.sha)
-        return Shown(commit, text, tuple(read.blobs(self.repository, commit)), self._change(commit))
-
-    # to the user
+        pruned = {}
+        for session in [session for session in self.sessions() if session.local][max(keep, 0) :]:
+            if not commits.checked_out_at(self.repository, session.ref):
+                pruned[session.name] = self.delete(session.name)
+        return pruned
 
     def apply(
         self, n: Number = "best", session: str | None = None, *, commit: bool = False, force: bool = False
@@ -256,15 +177,11 @@ class History:
         return apply.export(self.repository, chosen, target, known)
 
 
-def _number(commit: Commit) -> int | None:
-    return commit.entry.iteration if commit.entry else None
-
-
 def _stands_at(walked: list[Commit], index: int) -> int:
     """Follow restores and seals to the index of the commit whose files they hold; 0 is the start."""
     entry = walked[index].entry
     while entry and entry.again:
         wanted = entry.restores
-        index = next((i for i, c in enumerate(walked[:index]) if c.entry and _number(c) == wanted), 0)
+        index = next((i for i, c in enumerate(walked[:index]) if c.entry and number_of(c) == wanted), 0)
         entry = walked[index].entry
     return index

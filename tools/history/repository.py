@@ -149,12 +149,11 @@ def failed(top: Path, command: str, answer: Answer) -> GitFailed:
 def _unusable(path: Path, answer: Answer) -> EnvironmentFault:
     why = _last_words(answer)
     if "dubious ownership" in why:
-        return EnvironmentFault(
-            "git does not trust this repository",
-            where=str(path),
-            why=why,
-            advice=f"git config --global --add safe.directory '{path}'",
+        cure = re.search(r"git config --global --add safe\.directory \S[^\n]*", answer.err)
+        advice = (
+            cure[0] if cure else "become the owner of the repository, or see safe.directory in git config"
         )
+        return EnvironmentFault("git does not trust this repository", where=str(path), why=why, advice=advice)
     if "not a git repository" in why:
         return EnvironmentFault(
             "no git repository here",

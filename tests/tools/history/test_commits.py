@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
-from stitch_tui.tools.history import BranchMoved, History, Iteration, Kind
+from stitch_tui.tools.history import BranchMoved, History, Iteration, Kind, Part
 
 SESSION = "20261129-1402-lenet"
 BRANCH = f"refs/heads/stitch/{SESSION}"
@@ -255,3 +255,33 @@ def test_a_deleted_session_can_be_brought_back_from_the_commit_it_names(project:
     assert history.sessions() == []
     project.git("branch", f"stitch/{SESSION}", shas[-1])
     assert history.files(1) == BUNDLE
+
+
+@pytest.mark.parametrize(
+    ("part", "files"),
+    [
+        (Part.PLAN, {"plan.toml": b"1", "kernels/b.cu": b"2"}),
+        (Part.CODE, {"plan.toml": b"2", "kernels/a.cu": b"1"}),
+    ],
+)
+def test_restoring_a_part_leaves_the_rest_and_claims_no_verdict(
+    project: Any, record: Any, part: Part, files: dict[str, bytes]
+) -> None:
+    first, second = ({"plan.toml": b"1", "kernels/a.cu": b"1"}, {"plan.toml": b"2", "kernels/b.cu": b"2"})
+    history, _ = record(project, (first, {"speedup_eager": 2.0}), (second, {}))
+    entry = history.restore(1, part=part).iteration
+    assert history.files("last") == files
+    assert (entry.kind, entry.verdict, entry.speedup_eager) == (Kind.HUMAN, None, None)
+    assert entry.title == f"restore the {part} of iteration 1"
+    history.undo()
+    assert history.files("last") == second
+
+
+def test_prune_keeps_the_latest_sessions_and_those_in_use(project: Any) -> None:
+    history: History = project.history
+    shas = {name: history.start_session(name).sha for name in ("a1", "a2", "a3", "a4")}
+    project.git("switch", "-q", "stitch/a1")
+    with project.untouched():
+        assert history.prune(2) == {"a2": shas["a2"]}
+        assert history.prune(2) == {}
+    assert {s.name for s in history.sessions()} == {"a1", "a3", "a4"}

@@ -92,7 +92,7 @@ def test_a_submodule_keeps_its_own_history(
     assert outer.git("ls-tree", BRANCH, "sub").startswith("160000 commit")
 
 
-@pytest.mark.parametrize("name", ["with space", "größe-漢字", "quote'\"$x", "-dash", "a=b"])
+@pytest.mark.parametrize("name", ["größe 漢字 '\"$x", "-dash=b"])
 def test_a_path_with_spaces_and_unicode(make_project: Callable[..., Any], record: Any, name: str) -> None:
     whole_life(make_project(name), record)
 
