@@ -109,7 +109,7 @@ class CudaArena:
     """
 
     def __init__(self, nbytes: int, device: torch.device) -> None:
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
         torch.cuda.synchronize(device)
         self._driver = CudaDriver()
         with torch.cuda.device(device):

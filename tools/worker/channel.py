@@ -275,8 +275,8 @@ class Channel:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def close(self) -> None:
-        """Let the runner go, kill what is left of its group, remove its folder."""
+    def close(self) -> str:
+        """Let the runner go, kill what is left of its group, remove its folder; returns what it printed."""
         with contextlib.suppress(OSError):
             self._socket.settimeout(0.5)
             self._socket.sendall(b"quit\n")
@@ -285,7 +285,9 @@ class Channel:
         self._kill()
         self._socket.close()
         self._output.close()
+        printed = self.output()
         shutil.rmtree(self._scratch, ignore_errors=True)
+        return printed
 
 
 def _finding(text: str) -> dict[str, Any]:
@@ -322,7 +324,7 @@ def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]],
 
 
 def _no_network() -> list[str]:
-    """A command prefix that runs a program in an empty network namespace, or nothing where that is refused."""
+    """A command prefix that runs a program without a network, or nothing where the kernel refuses."""
     tool = shutil.which("unshare")
     if tool is None:
         return []

@@ -5,9 +5,9 @@ memory that the judge owns and compared with the reference's.
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,7 +15,12 @@ from torch import Tensor
 from . import numerics
 from .candidate_fault import CandidateFault, Unsupported
 from .distributions import DISTRIBUTIONS, TASK, Distribution, nudged, replaced, reweighted, touched
+from .reference import seed_everything
 from .rig import Border, Launch, Rig
+from .target import Slot, target_of
+
+if TYPE_CHECKING:
+    from .judge import Emit, Json, Session
 
 FULL = "full"
 LARGEST = 1e308
@@ -24,10 +29,17 @@ DETERMINISM_RUNS = 3
 
 
 class Checked(Protocol):
-    """What a check needs of a target (`worker/target.py`)."""
+    """What a check needs of a `target.Target`."""
+
+    inputs: list[Slot]
+    outputs: list[Slot]
+    ints: list[int]
+    floats: list[float]
+    random: list[str]
+    narrowed: set[str]
 
     def draw(self, variant: str, seed: int) -> list[Tensor]: ...
-    def evaluate(self, tensors: list[Tensor], precision: str) -> list[Tensor]: ...
+    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = FULL) -> list[Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -60,15 +72,27 @@ class Report:
     output: str = ""
 
 
-def check(
+def check(session: "Session", params: "Json", emit: "Emit") -> "Json":
+    """The judge's method ``check``.
+
+    Params: ``target`` (`target.target_of`), ``runner`` (fields of `Launch`), ``trials`` (fields of
+    `Trials`; ``small`` left out: every small variant of the reference).  Event ``trial`` after each.
+    """
+    wanted = dict(params.get("trials") or {})
+    if "small" not in wanted:
+        wanted["small"] = [name for name in session.task.variants if name != FULL]
+    trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
+    return examine(target_of(session.task, params["target"]), Launch.of(params["runner"]), trials, emit)
+
+
+def examine(
     target: Checked,
-    border: Border,
     launch: Launch,
     trials: Trials,
-    progress: Callable[[str, Mapping[str, Any]], None],
+    progress: Callable[[str, dict[str, Any]], None],
 ) -> dict[str, Any]:
     """Run the trials until one fails; returns `Report` as JSON."""
-    examination = _Examination(target, border, launch, trials, progress)
+    examination = _Examination(target, launch, trials, progress)
     try:
         examination.perform()
     except CandidateFault as fault:
@@ -81,17 +105,33 @@ def check(
     return asdict(examination.report)
 
 
+def border_of(target: Checked) -> Border:
+    """The target's slots as a call's border; state goes by its name in ``state_dict``."""
+    return Border(
+        inputs=tuple(_name(slot) for slot in target.inputs),
+        kinds=tuple(slot.kind for slot in target.inputs),
+        outputs=tuple(_name(slot) for slot in target.outputs),
+        ints=tuple(target.ints),
+        floats=tuple(target.floats),
+    )
+
+
+def _name(slot: Slot) -> str:
+    return slot.target if slot.target and slot.kind != "activation" else slot.name
+
+
 class _Examination:
     def __init__(
         self,
         target: Checked,
-        border: Border,
         launch: Launch,
         trials: Trials,
-        progress: Callable[[str, Mapping[str, Any]], None],
+        progress: Callable[[str, dict[str, Any]], None],
     ) -> None:
-        self.target, self.border, self.trials, self._progress = target, border, trials, progress
-        self.rig, self.report = Rig(border, launch), Report()
+        self.target, self.trials, self._progress = target, trials, progress
+        self.border = border_of(target)
+        self.rig, self.report = Rig(self.border, launch), Report()
+        self._variant = FULL
         self.report.numbers = {
             "reference_factor": numerics.REFERENCE_FACTOR,
             "epsilon_factor": numerics.EPSILON_FACTOR,
@@ -119,10 +159,13 @@ class _Examination:
 
     def close(self) -> None:
         self.report.protections = self.rig.protections
+        self.rig.close()
         self.report.output = self.rig.output
         self.report.notes += self.rig.notes
         self.report.raw += self.rig.warnings
-        self.rig.close()
+        if self.target.narrowed:
+            narrowed = ", ".join(sorted(self.target.narrowed))
+            self.report.notes.append(f"no float64 kernel for {narrowed}: the highest precision there is")
 
     def _starts(self, variant: str) -> bool:
         """The first trial on a variant; False when the candidate does not support its extents."""
@@ -136,12 +179,26 @@ class _Examination:
         return True
 
     def _place(self, variant: str, seed: int) -> list[Tensor]:
+        self._variant = variant
         tensors = self._draw(variant, seed)
-        outputs = self.target.evaluate(tensors, "own")
+        outputs = self._own(tensors, seed)
         self.rig.place(tensors, outputs)
         done = self.rig.bind(tensors)
         self.report.numbers["bind_us"] = done.event_us if done.rc == 0 else None
         return tensors
+
+    def _own(self, tensors: list[Tensor], seed: int) -> list[Tensor]:
+        """The reference's result; of a random one, the result under `seed`."""
+        if self.target.random:
+            seed_everything(seed)
+            self.rig.seed = seed
+        return self.target.evaluate(tensors, "own", self._variant)
+
+    def _truth(self, tensors: list[Tensor], own: list[Tensor]) -> list[Tensor]:
+        """The result in float64; a random one has no other truth than its own result."""
+        if self.target.random:
+            return [t.double() if t.is_floating_point() else t for t in own]
+        return self.target.evaluate(tensors, "f64", self._variant)
 
     def _draw(self, variant: str, seed: int) -> list[Tensor]:
         return [tensor.detach().contiguous() for tensor in self.target.draw(variant, seed)]
@@ -162,7 +219,7 @@ class _Examination:
     def _made_up(self, distribution: Distribution, variant: str, base: list[Tensor]) -> None:
         seed = secrets.randbits(31)
         tensors = replaced(base, self.border.activations, distribution, seed)
-        own = self.target.evaluate(tensors, "own")
+        own = self._own(tensors, seed)
         name = f"{distribution.name}/{variant}"
         if distribution.ties and any(not t.is_floating_point() for t in own):
             self.report.notes.append(f"{name} left out: equal elements make an integer result ambiguous")
@@ -220,16 +277,16 @@ class _Examination:
         made_up: bool = False,
     ) -> list[Tensor]:
         """One call against the reference; the results when they are right."""
-        own = own or self.target.evaluate(tensors, "own")
+        own = own or self._own(tensors, seed)
         try:
             got, done = self.rig.run(tensors)
         except CandidateFault as fault:
             fault.where = ", ".join(part for part in (name, fault.where) if part)
             raise
-        truth = self.target.evaluate(tensors, "f64")
+        truth = self._truth(tensors, own)
         compared = self._compare(got, own, truth, tensors, 0.0)
         note = ""
-        if made_up and any(c.category == "numerics" for c in compared):
+        if made_up and not self.target.random and any(c.category == "numerics" for c in compared):
             allowance = self._conditioning(tensors, truth, seed)
             compared = self._compare(got, own, truth, tensors, allowance)
             note = f"ill-conditioned input: rounding it changes the result by {allowance:.2g}"
@@ -273,7 +330,7 @@ class _Examination:
 
     def _conditioning(self, tensors: list[Tensor], truth: list[Tensor], seed: int) -> float:
         """How far the exact result moves when every input is rounded once more."""
-        moved = self.target.evaluate(nudged(tensors, seed), "f64")
+        moved = self.target.evaluate(nudged(tensors, seed), "f64", self._variant)
         errors = [
             numerics.relative_error(after, before)
             for after, before in zip(moved, truth, strict=True)

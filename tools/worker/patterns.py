@@ -20,8 +20,8 @@ def describe(wrong: Tensor, got: Tensor, truth: Tensor, lookalikes: Mapping[str,
     """First wrong element, count and pattern of the elements marked in `wrong` (bool, any shape).
 
     Returns:
-        index (list), expected, got (floats; a string where JSON has no such number), wrong, elements (counts), pattern (a phrase), and
-        looks_like (a phrase, absent when the result resembles nothing known).
+        index (list), expected, got (floats; a string where JSON has no such number), wrong, elements
+        (counts), pattern (a phrase), and looks_like (a phrase, absent when it resembles nothing known).
     """
     flat = wrong.flatten().nonzero().flatten()
     first = int(flat[0])
@@ -119,7 +119,7 @@ def _number(element: Tensor) -> float | str:
 
 
 def _affine(values: Tensor, expected: Tensor) -> str:
-    if len(values) < 8:
+    if len(values) < 3:
         return ""
     ratio = float((values / expected).nanmedian())
     if math.isfinite(ratio) and ratio not in (0.0, 1.0) and _alike(values, expected * ratio):

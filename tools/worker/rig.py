@@ -1,4 +1,4 @@
-"""A candidate set up to run: its slots placed, weights bound, every call poisoned before and searched after."""
+"""A candidate set up to run: slots placed, weights bound, each call poisoned before and searched after."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -66,6 +66,10 @@ class Rig:
     def __init__(self, border: Border, launch: Launch) -> None:
         self.border, self.launch = border, launch
         self.device = torch.device(launch.device)
+        self.seed = 0
+        """Of the caller's generator, for operators that draw from it; 0 where none does."""
+        self.output = ""
+        """What the candidate printed, once it is closed."""
         self.notes: list[str] = []
         self.warnings: list[dict[str, Any]] = []
         self._arena: Arena | None = None
@@ -80,13 +84,8 @@ class Rig:
     def protections(self) -> list[str]:
         return self._channel.protections if self._channel else []
 
-    @property
-    def output(self) -> str:
-        """What the candidate printed."""
-        return self._channel.output() if self._channel else ""
-
     def place(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-        """Lay out slots for inputs like `tensors` and results like `outputs`, and scratch as the candidate asks."""
+        """Lay out slots for such inputs and results, and scratch memory as the candidate asks for it."""
         self._layout = Layout()
         self._ins = [
             self._layout.add(f"input {n}", _nbytes(t))
@@ -142,7 +141,7 @@ class Rig:
 
     def close(self) -> None:
         if self._channel:
-            self._channel.close()
+            self.output = self._channel.close()
         if self._arena:
             self._arena.close()
 
@@ -179,7 +178,7 @@ class Rig:
 
     def description(self) -> abi.Call:
         """The call as the runner is told it."""
-        call = abi.Call(ints=list(self.border.ints), floats=list(self.border.floats))
+        call = abi.Call(ints=list(self.border.ints), floats=list(self.border.floats), rng=(self.seed, 0))
         for name, kind, slot, like in zip(
             self.border.inputs, self.border.kinds, self._ins, self._inputs_like, strict=True
         ):

@@ -3,20 +3,32 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from stitch_tui.tools.worker.rig import Border, Launch
+
+from stitch_tui.tools.worker.rig import Launch
+from stitch_tui.tools.worker.target import Slot
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[2] / "tools"
-BORDER = Border(("x", "weight", "bias"), ("activation", "parameter", "parameter"), ("y",))
 ROWS = {"full": 24, "small_1": 5, "small_2": 1}
 
 
 class LinearRelu:
     """24, 5 or 1 rows of 33 numbers, 7 outputs each."""
+
+    def __init__(self) -> None:
+        self.inputs = [
+            Slot("x", "activation", torch.float32),
+            Slot("p_weight", "parameter", torch.float32, "weight"),
+            Slot("p_bias", "parameter", torch.float32, "bias"),
+        ]
+        self.outputs = [Slot("y", "activation", torch.float32)]
+        self.ints, self.floats, self.random = list[int](), list[float](), list[str]()
+        self.narrowed = set[str]()
 
     def draw(self, variant: str, seed: int) -> list[torch.Tensor]:
         weights = torch.Generator().manual_seed(0)
@@ -27,7 +39,9 @@ class LinearRelu:
             torch.randn(7, generator=weights),
         ]
 
-    def evaluate(self, tensors: list[torch.Tensor], precision: str) -> list[torch.Tensor]:
+    def evaluate(
+        self, tensors: Sequence[torch.Tensor], precision: str, variant: str = "full"
+    ) -> list[torch.Tensor]:
         x, weight, bias = [t.double() if precision == "f64" else t for t in tensors]
         return [torch.relu(x @ weight.T + bias)]
 
