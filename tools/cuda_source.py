@@ -37,7 +37,7 @@ def read_source(text: str) -> CudaSource:
     tree = Parser(_LANGUAGE).parse(text.encode())
     nodes = list(_walk(tree.root_node))
     definitions = [node for node in nodes if node.type == "function_definition"]
-    names = {id(node): _defined_name(node) for node in definitions}
+    names = [(_defined_name(node), "__global__" in _text(node)) for node in definitions]
     return CudaSource(
         calls=tuple(_calls(nodes)),
         includes=tuple(
@@ -48,10 +48,8 @@ def read_source(text: str) -> CudaSource:
         strings=tuple(
             Mention(_text(node), node.start_point[0] + 1) for node in nodes if node.type == "string_content"
         ),
-        functions=frozenset(name for name in names.values() if name),
-        kernels=tuple(
-            names[id(node)] for node in definitions if _text(node).lstrip().find("__global__") >= 0 and names[id(node)]
-        ),
+        functions=frozenset(name for name, _ in names if name),
+        kernels=tuple(name for name, is_kernel in names if is_kernel and name),
     )
 
 

@@ -3,12 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from stitch_tui.tools.cuda_source import CudaSource, Mention, read_source
+from stitch_tui.tools.cuda_source import CudaSource, read_source
 from stitch_tui.tools.verdict import Category, Finding
 
 FORBIDDEN_CALLS = {
     "starts a process": "system popen fork vfork execl execlp execle execv execvp execve posix_spawn",
-    "ends or signals the process": "exit _exit _Exit quick_exit kill atexit on_exit sigaction",
+    "signals processes": "kill killpg sigaction",
     "loads code": "dlopen dlmopen dlsym cuModuleLoad cuModuleLoadData cuModuleLoadDataEx",
     "reads or writes files": "fopen freopen open openat creat mkstemp unlink opendir readlink",
     "uses the network": "socket socketpair connect sendmsg recvmsg getaddrinfo",
@@ -18,10 +18,15 @@ FORBIDDEN_CALLS = {
 """What a call does -> the functions that do it."""
 FORBIDDEN_HEADERS = (
     (re.compile(r"^(torch|ATen|c10|pybind11)/|^Python\.h$"), "uses PyTorch or Python"),
-    (re.compile(r"^(sys/socket|sys/ptrace|sys/mman|netinet/|arpa/|dlfcn|spawn)"), "reaches out of the process"),
+    (
+        re.compile(r"^(sys/socket|sys/ptrace|sys/mman|netinet/|arpa/|dlfcn|spawn)"),
+        "reaches out of the process",
+    ),
 )
 FORBIDDEN_TEXT = ((re.compile(r"/proc/|/dev/shm|LD_PRELOAD"), "names memory or files of processes"),)
+_ENDS = "ends the process: return STITCH_CUDA_ERROR instead"
 QUESTIONS = {
+    **dict.fromkeys(("exit", "_exit", "_Exit", "quick_exit", "abort", "atexit"), _ENDS),
     "getenv": "reads the environment",
     "secure_getenv": "reads the environment",
     "time": "reads the clock",
@@ -79,6 +84,3 @@ def _evidence(source: CudaSource) -> list[tuple[str, int]]:
             if pattern.search(mention.text)
         ]
     return sorted(found, key=lambda item: item[1])
-
-
-__all__ = ["Mention", "Screen", "screen_source"]

@@ -276,9 +276,7 @@ class _Verification:
         """One call of the judge's ``check``, taken into the verdict; True when the candidate passed."""
         self._stage(stage)
         params = {"target": self.target, "runner": runner, "trials": trials}
-        report = await self.bench.judge.call(
-            "check", params, timeout=CHECK_SECONDS, on_event=self.on_event
-        )
+        report = await self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event)
         findings = [Finding.model_validate(finding) for finding in report["findings"]]
         located = await self._located(build, report["raw"])
         category = Category(report["category"])

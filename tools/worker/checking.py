@@ -7,7 +7,7 @@ memory that the judge owns and compared with the reference's.
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,10 +17,8 @@ from .candidate_fault import CandidateFault, Unsupported
 from .distributions import DISTRIBUTIONS, TASK, Distribution, nudged, replaced, reweighted, touched
 from .reference import seed_everything
 from .rig import Border, Launch, Rig
+from .session import Emit, Json, Session
 from .target import Slot, target_of
-
-if TYPE_CHECKING:
-    from .judge import Emit, Json, Session
 
 FULL = "full"
 LARGEST = 1e308
@@ -72,7 +70,7 @@ class Report:
     output: str = ""
 
 
-def check(session: "Session", params: "Json", emit: "Emit") -> "Json":
+def check(session: Session, params: Json, emit: Emit) -> Json:
     """The judge's method ``check``.
 
     Params: ``target`` (`target.target_of`), ``runner`` (fields of `Launch`), ``trials`` (fields of
