@@ -1,0 +1,126 @@
+"""The whole way on a CPU: a judge, a region of its graph, candidates built for the emulator."""
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stitch_tui.tools import reference
+from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.graph import region_of
+from stitch_tui.tools.judge import Judge
+from stitch_tui.tools.verdict import Category, Flag, Verdict
+from stitch_tui.tools.verification import Bench, verify_region
+
+CANDIDATE = Path(__file__).parent / "candidates" / "linear_relu.cu"
+REFERENCE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(33, 7)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+def get_inputs():
+    return [torch.rand(40, 33)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+DEFECTS = ("", "NO_RELU", "NO_BOUND", "RACE", "SYNTAX", "SPIES", "LOOPS", "CRASHES_LATER")
+SPY = 'static int spy = system("true");'
+
+
+def planted(folder: Path, defect: str) -> Path:
+    """The candidate with one defect, below one more line."""
+    source = folder / f"{defect or 'honest'}.cu"
+    head = SPY if defect == "SPIES" else f"#define {defect or 'HONEST'} 1"
+    source.write_text(f"{head}\n{CANDIDATE.read_text()}")
+    return source
+
+
+async def judged(folder: Path) -> dict[str, Verdict]:
+    """A verdict for each defect, and one where the full size is said to be too much for the emulator."""
+    (folder / "model.py").write_text(REFERENCE)
+    async with Judge(sys.executable, folder) as judge:
+        await reference.open_reference(judge, reference.ReferenceOptions(path="model.py"))
+        graph = (await reference.graph(judge)).graph
+        region = region_of(graph, [node.id for node in graph.nodes])
+        bench = Bench(judge, Emulator(folder / "cache"), python=sys.executable, deadline_s=10.0)
+        found = {
+            defect: await verify_region(bench, planted(folder, defect), region)
+            for defect in DEFECTS
+            if defect != "LOOPS"
+        }
+        hasty = replace(bench, deadline_s=1.0)
+        found["LOOPS"] = await verify_region(hasty, planted(folder, "LOOPS"), region)
+        found["too large"] = await verify_region(bench, planted(folder, ""), region, flops=1e12)
+        return found
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
+    return asyncio.run(judged(tmp_path_factory.mktemp("verification")))
+
+
+def test_an_honest_kernel_is_functionally_correct(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts[""]
+    assert verdict.correct, verdict.summary
+    assert verdict.flags == (Flag.FUNCTIONAL,)
+    assert verdict.timing is None
+    names = [trial.name for trial in verdict.trials]
+    assert names[0].startswith("emulator: task/")
+    assert "task/full" in names
+    assert verdict.error is not None
+    assert verdict.error_limit is not None
+    assert verdict.error <= verdict.error_limit
+    assert Verdict.model_validate_json(verdict.model_dump_json()) == verdict
+
+
+@pytest.mark.parametrize(
+    ("defect", "category", "culprit"),
+    [
+        ("NO_BOUND", Category.OUT_OF_BOUNDS, "sum += x"),
+        ("RACE", Category.RACE, "sum[0]"),
+        ("SYNTAX", Category.BUILD_ERROR, "NO_SUCH_NAME"),
+        ("SPIES", Category.HACK_SUSPECTED, "system("),
+    ],
+)
+def test_a_fault_carries_category_and_line(
+    verdicts: dict[str, Verdict], defect: str, category: Category, culprit: str
+) -> None:
+    verdict = verdicts[defect]
+    lines = [SPY, *CANDIDATE.read_text().splitlines()]
+    assert verdict.category is category
+    assert culprit in lines[verdict.findings[0].line - 1], verdict.summary
+
+
+def test_a_wrong_result_says_what_was_expected(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts["NO_RELU"]
+    assert verdict.category is Category.NUMERICS
+    assert "expected 0" in verdict.summary
+
+
+def test_an_endless_loop_is_a_hang(verdicts: dict[str, Verdict]) -> None:
+    assert verdicts["LOOPS"].category is Category.HANG
+
+
+def test_a_crash_at_full_size_only_is_found_there(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts["CRASHES_LATER"]
+    assert not verdict.correct
+    assert "abort" in verdict.summary
+
+
+def test_a_full_size_that_the_emulator_cannot_do_is_left_out_and_said(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts["too large"]
+    assert verdict.correct
+    assert Flag.PARTIAL in verdict.flags
+    assert any("full size" in reason for reason in verdict.unchecked)

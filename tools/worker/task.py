@@ -1,0 +1,170 @@
+"""A reference made ready for judging: its shape variants, each with a graph, opaque where there is none."""
+
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from .encoding import encode_spec
+from .export import Exported, Inexportable, export
+from .faults import Fault
+from .reference import Outcome, Reference, seed_everything
+from .template import Template, tensor_leaves
+from .variants import Candidate, Variant, found, given, specs_of
+
+OPAQUE = "opaque"
+"""``op`` of the one node that stands for a reference that cannot be exported."""
+
+VARIANT_SECONDS = 20.0
+"""The search for small shapes ends after this long, with what it has found."""
+
+
+class Task:
+    """What the methods of the judge work on."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference = reference
+        self.unexportable: Inexportable | None = None
+        self.variant_notes: list[str] = []
+        seed = reference.options.seed
+        self.first_args = reference.draw_inputs(seed)
+        started = time.monotonic()
+        self.first = self.run(self.first_args)
+        self.first_seconds = time.monotonic() - started
+        if reference.writes_inputs:
+            self.first_args = reference.draw_inputs(seed)
+        self.template = Template(self.first_args)
+
+    @cached_property
+    def mutated(self) -> list[str]:
+        """Names of the buffers that forward changes, in the module's order."""
+        graph = self.full.exported.graph
+        changed = {source["target"] for source in graph["sources"] if source["id"] in graph["mutations"]}
+        return [name for name in self.first.buffers if name in changed]
+
+    def run(self, args: Sequence[Any], seed: int | None = None) -> Outcome:
+        """One forward pass under the reference's flags, its randomness seeded (default: as at `open`)."""
+        self.reference.set_flags()
+        seed_everything(self.reference.options.seed if seed is None else seed)
+        return self.reference.forward(args)
+
+    @cached_property
+    def full(self) -> Variant:
+        """The variant of ``get_inputs()``."""
+        args, draw = self.first_args, self.reference.draw_inputs
+        return Variant("full", draw, self.template, specs_of(args), self._graph_of(args))
+
+    @cached_property
+    def variants(self) -> dict[str, Variant]:
+        """All shape variants by name, ``full`` first."""
+        full = self.full
+        known = {"full": full}
+        deadline = time.monotonic() + VARIANT_SECONDS
+        own = self.reference.loaded.get_small_inputs is not None
+        candidates = (
+            given(self.reference, self.template)
+            if own
+            else found(self.reference, self.template, self.first_args, deadline)
+        )
+        for candidate in candidates:
+            if time.monotonic() > deadline:
+                self.variant_notes.append("the search for small shapes ran out of time")
+                break
+            if (variant := self._confirmed(candidate)) is not None:
+                known[variant.name] = variant
+        if len(known) == 1:
+            self.variant_notes.append("no extent of the inputs can change: only full size is checked")
+        return known
+
+    def variant(self, name: str) -> Variant:
+        """A variant by name.
+
+        Raises:
+            Fault: there is none of that name.
+        """
+        if name == "full":
+            return self.full
+        if name not in self.variants:
+            raise Fault("usage", f"the reference has no shape variant {name}")
+        return self.variants[name]
+
+    def _confirmed(self, candidate: Candidate) -> Variant | None:
+        """The variant, if the reference really runs there and through the same nodes as at full size."""
+        try:
+            args = candidate.draw(self.reference.options.seed)
+            self.run(args)
+        except Fault as fault:
+            self.variant_notes.append(f"{candidate.name} dropped: {fault.what}: {fault.why}")
+            return None
+        exported = self._graph_of(args)
+        if exported.skeleton != self.full.exported.skeleton:
+            self.variant_notes.append(f"{candidate.name} dropped: other operators than at full size")
+            return None
+        return Variant(candidate.name, candidate.draw, Template(args), specs_of(args), exported)
+
+    def _graph_of(self, args: Sequence[Any]) -> Exported:
+        """The graph on `args`; an opaque one once the reference has turned out not to be exportable."""
+        if self.unexportable is None:
+            try:
+                return export(self.reference, args)
+            except Inexportable as error:
+                if "full" in vars(self):
+                    raise Fault("reference", "a small shape cannot be exported", why=error.why) from error
+                self.unexportable = error
+        return self._opaque(args)
+
+    def _opaque(self, args: Sequence[Any]) -> Exported:
+        """One node that reads everything and whose results are the outputs and changed buffers."""
+        reference = self.reference
+        outcome = self.first if args is self.first_args else self.run(args)
+        leaves = tensor_leaves(args)
+        named = [
+            ("input", name, leaf) for name, leaf in zip(reference.argument_names(args), leaves, strict=True)
+        ]
+        named += [("parameter", name, value) for name, value in reference.parameters.items()]
+        named += [("buffer", name, value) for name, value in reference.buffers.items()]
+        sources = [
+            {"id": _identifier(kind, name), "kind": kind, "target": name, "spec": encode_spec(value)}
+            for kind, name, value in named
+        ]
+        results = [*outcome.outputs, *(outcome.buffers[name] for name in outcome.mutated)]
+        specs = [encode_spec(result) for result in results]
+        where = reference.loaded.line_of(type(reference.module).forward)
+        body = {
+            "id": OPAQUE,
+            "op": OPAQUE,
+            "args": [{"ref": source["id"]} for source in sources],
+            "kwargs": {},
+            "outputs": specs,
+            "source": where,
+            "bytes_moved": float(sum(t.numel() * t.element_size() for t in (*leaves, *results))),
+        }
+        picks = [
+            {
+                "id": f"result_{index}",
+                "op": "getitem",
+                "args": [{"ref": OPAQUE}, index],
+                "kwargs": {},
+                "outputs": [spec],
+                "source": where,
+            }
+            for index, spec in enumerate(specs)
+        ]
+        names = [pick["id"] for pick in picks]
+        count = len(outcome.outputs)
+        return Exported(
+            {
+                "sources": sources,
+                "nodes": [body, *picks],
+                "outputs": names[:count],
+                "mutations": {
+                    _identifier("buffer", buffer): name
+                    for buffer, name in zip(outcome.mutated, names[count:], strict=True)
+                },
+            },
+            {},
+        )
+
+
+def _identifier(kind: str, name: str) -> str:
+    return name if kind == "input" else f"{kind[0]}_{name.replace('.', '_')}"
