@@ -26,14 +26,14 @@ _CONSTANT_LIMIT = 65536
 def folder_text(program: Program) -> str:
     """``model_new.py`` of a bundle: kernels and reference are files beside it."""
     name = one_line(program.reference.class_name)
-    make = f"stitch_reference(Path(__file__).resolve().parent / 'reference.py').{name}"
+    make = f'stitch_reference(Path(__file__).resolve().parent / "reference.py").{name}'
     docstring = (
         f"ModelNew: the program of {name} (reference.py) with {_count(program)}.\n\n"
         "Written by stitch. Needs torch, an NVIDIA GPU and nvcc, not stitch; the kernels are compiled on\n"
         "first use and kept in the user's cache. Takes the constructor arguments, the inputs and the\n"
         "state_dict of the reference, for the shapes that it was verified with. Inference only.\n"
     )
-    files = "Path(__file__).resolve().parent / 'kernels'"
+    files = 'Path(__file__).resolve().parent / "kernels"'
     return _module(program, docstring, "", files, make)
 
 

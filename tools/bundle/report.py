@@ -19,7 +19,9 @@ _BASIS = {
 
 def report_text(program: Program) -> str:
     """The report as Markdown."""
-    lines = [f"# {program.reference.class_name}, stitched", "", *_summary(program), "", *_table(program)]
+    lines = [f"# {program.reference.class_name}, stitched", "", *_summary(program)]
+    if program.kernels:
+        lines += ["", *_table(program)]
     if left := [kernel for kernel in program.kernels if not kernel.source]:
         lines += ["", "Left to PyTorch: " + ", ".join(_title(kernel) for kernel in left) + "."]
     lines += ["", *_use(program)]
@@ -41,8 +43,8 @@ def _summary(program: Program) -> Iterator[str]:
         yield from (f"* not checked: {one_line(line)}" for line in verdict.unchecked)
     yield ""
     yield (
-        f"{len(program.stitched)} CUDA kernel files own {owned} of {len(program.graph.nodes)} operators and "
-        f"cover {covered.share:.0%}, {_BASIS[covered.basis]}. PyTorch runs the rest."
+        f"CUDA kernels ({len(program.stitched)} files) own {owned} of {len(program.graph.nodes)} operators "
+        f"and cover {covered.share:.0%}, {_BASIS[covered.basis]}. PyTorch runs the rest."
     )
 
 
