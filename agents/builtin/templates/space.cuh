@@ -6,7 +6,7 @@ struct Space {
   int64_t inner[OPERANDS];  // strides of the dimension that threads walk along
 };
 
-static Space empty_space() {
+[[maybe_unused]] static Space empty_space() {
   Space s = {};
   s.rank = RANK;
   for (int d = 0; d < RANK; ++d) s.extent[d] = 1;
@@ -14,7 +14,7 @@ static Space empty_space() {
 }
 
 // Gives the space the extents that `t`, aligned to the right, has where they are not 1.
-static void widen(Space& s, const stitch_tensor& t, int skip = -1) {
+[[maybe_unused]] static void widen(Space& s, const stitch_tensor& t, int skip = -1) {
   for (int d = RANK - 1, j = t.ndim - 1; d >= 0 && j >= 0; --d) {
     if (d == skip) continue;
     if (s.extent[d] == 1) s.extent[d] = t.shape[j];
@@ -23,7 +23,7 @@ static void widen(Space& s, const stitch_tensor& t, int skip = -1) {
 }
 
 // Strides of an operand that broadcasts from the right; `skip` is a dimension that it does not have.
-static bool place(Space& s, int operand, const stitch_tensor& t, int skip = -1) {
+[[maybe_unused]] static bool place(Space& s, int operand, const stitch_tensor& t, int skip = -1) {
   int j = t.ndim - 1;
   for (int d = RANK - 1; d >= 0; --d) {
     s.stride[operand][d] = 0;
@@ -35,14 +35,14 @@ static bool place(Space& s, int operand, const stitch_tensor& t, int skip = -1) 
   return j < 0;
 }
 
-static int64_t points(const Space& s, int first, int count) {
+[[maybe_unused]] static int64_t points(const Space& s, int first, int count) {
   int64_t n = 1;
   for (int d = first; d < first + count; ++d) n *= s.extent[d];
   return n;
 }
 
 // Strides of a contiguous operand with as many elements as the space in another shape.
-static bool place_reshaped(Space& s, int operand, const stitch_tensor& t) {
+[[maybe_unused]] static bool place_reshaped(Space& s, int operand, const stitch_tensor& t) {
   int64_t step = 1;
   for (int j = t.ndim - 1; j >= 0; --j) {
     if (t.shape[j] != 1 && t.strides[j] != step && t.numel > 0) return false;
@@ -56,7 +56,7 @@ static bool place_reshaped(Space& s, int operand, const stitch_tensor& t) {
   return t.numel == step;
 }
 
-static void drop_dimension(Space& s, int d) {
+[[maybe_unused]] static void drop_dimension(Space& s, int d) {
   for (int e = d; e + 1 < s.rank; ++e) {
     s.extent[e] = s.extent[e + 1];
     for (int o = 0; o < OPERANDS; ++o) s.stride[o][e] = s.stride[o][e + 1];
@@ -66,7 +66,7 @@ static void drop_dimension(Space& s, int d) {
 
 // Merges those of the dimensions first .. first + count - 1 that every operand walks with one stride,
 // and drops those of extent 1; returns how many are left.
-static int coalesce(Space& s, int first, int count) {
+[[maybe_unused]] static int coalesce(Space& s, int first, int count) {
   for (int d = first + count - 1; d >= first; --d) {
     bool merge = s.extent[d] == 1;
     if (!merge && d + 1 < first + count) {
@@ -101,7 +101,7 @@ __device__ __forceinline__ void locate(const Space& s, int first, int count, int
   }
 }
 
-static unsigned grid_for(int64_t blocks) {
+[[maybe_unused]] static unsigned grid_for(int64_t blocks) {
   const int64_t most = 2147483647;
   return unsigned(blocks < most ? blocks : most);
 }
