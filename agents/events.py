@@ -1,0 +1,326 @@
+"""Every event of a session.  The journal, the socket and ``--json`` all carry these lines.
+
+One object a line: ``{"v": 1, "seq": n, "time": ISO 8601, "session": id, "type": ..., ...}``.  A
+session's state is `fold` over its events; nothing else changes it.  `schema` generates
+``docs/events.schema.json``.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from stitch_tui.agents.state import (
+    Candidate,
+    Iteration,
+    Kind,
+    Outcome,
+    Plan,
+    Session,
+    Status,
+    Subtask,
+    SubtaskState,
+)
+from stitch_tui.tools.verdict import Build, Finding, Timing, Trial, Verdict
+
+VERSION: Literal[1] = 1
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    v: Literal[1] = VERSION
+    seq: int = 0
+    """Position in the session, from 1; the journal assigns it."""
+    time: datetime | None = None
+    session: str = ""
+
+    def applied_to(self, session: Session) -> Session:
+        """The state after this event; most events carry detail and leave it as it is."""
+        return session
+
+
+class SessionStarted(_Event):
+    type: Literal["session.started"] = "session.started"
+    reference: str
+    device: str
+    device_reason: str = ""
+    branch: str = ""
+    base: str = ""
+    """Commit that the session's branch starts from; empty on an unborn HEAD."""
+    roles: dict[str, str] = {}
+    """Planner, coder and verifier: ``builtin`` or the model's name."""
+
+    def applied_to(self, session: Session) -> Session:
+        fields = {name: getattr(self, name) for name in ("reference", "device", "branch", "base")}
+        return session.model_copy(update={"id": self.session, **fields})
+
+
+class ReferenceProfiled(_Event):
+    type: Literal["reference.profiled"] = "reference.profiled"
+    sha256: str
+    nodes: int
+    time_us: float | None = None
+    """Sum over nodes, each measured alone; on the emulator this is CPU time and never a speed claim."""
+    opaque: str = ""
+    """Why the program could not be exported; empty when it was."""
+    variants: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    hottest: tuple[dict[str, Any], ...] = ()
+
+
+class PlanProposed(_Event):
+    type: Literal["plan.proposed"] = "plan.proposed"
+    plan: Plan
+
+    def applied_to(self, session: Session) -> Session:
+        return session.model_copy(update={"plan": self.plan})
+
+
+class PlanUpdated(PlanProposed):
+    type: Literal["plan.updated"] = "plan.updated"  # type: ignore[assignment]
+
+
+class PlanApproved(_Event):
+    type: Literal["plan.approved"] = "plan.approved"
+    who: str
+
+    def applied_to(self, session: Session) -> Session:
+        if session.plan is None:
+            return session
+        approved = {"state": SubtaskState.APPROVED}
+        subtasks = tuple(
+            s.model_copy(update=approved) if s.state is SubtaskState.PROPOSED else s
+            for s in session.plan.subtasks
+        )
+        return session.model_copy(update={"plan": session.plan.model_copy(update={"subtasks": subtasks})})
+
+
+class SubtaskStarted(_Event):
+    type: Literal["subtask.started"] = "subtask.started"
+    subtask: str
+    title: str
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_subtask(session, self.subtask, state=SubtaskState.CODING)
+
+
+class SubtaskUpdated(_Event):
+    type: Literal["subtask.updated"] = "subtask.updated"
+    subtask: str
+    state: SubtaskState
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_subtask(session, self.subtask, state=self.state)
+
+
+class SubtaskFinished(_Event):
+    type: Literal["subtask.finished"] = "subtask.finished"
+    subtask: str
+    state: Literal[SubtaskState.DONE, SubtaskState.SKIPPED, SubtaskState.FAILED]
+    best: int | None = None
+    reason: str = ""
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_subtask(session, self.subtask, state=self.state, best=self.best, reason=self.reason)
+
+
+class IterationStarted(_Event):
+    type: Literal["iteration.started"] = "iteration.started"
+    iteration: int
+    subtask: str = ""
+    attempt: int
+    kind: Kind
+
+    def applied_to(self, session: Session) -> Session:
+        started = Iteration(number=self.iteration, subtask=self.subtask, attempt=self.attempt, kind=self.kind)
+        grown = session.model_copy(update={"iterations": (*session.iterations, started)})
+        return _with_subtask(grown, self.subtask, attempts=self.attempt) if self.subtask else grown
+
+
+class CoderDelta(_Event):
+    """Streamed text; passes unjournalled and unnumbered."""
+
+    type: Literal["coder.delta"] = "coder.delta"
+    subtask: str
+    text: str
+
+
+class CodeWritten(_Event):
+    type: Literal["code.written"] = "code.written"
+    iteration: int
+    subtask: str
+    candidate: Candidate
+    path: str
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_iteration(session, self.iteration, candidate=self.candidate)
+
+
+class BuildFinished(_Event):
+    type: Literal["build.finished"] = "build.finished"
+    iteration: int
+    subtask: str
+    build: Build
+
+
+class CheckFinished(_Event):
+    type: Literal["check.finished"] = "check.finished"
+    iteration: int
+    subtask: str
+    trials: tuple[Trial, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+class TimingFinished(_Event):
+    type: Literal["timing.finished"] = "timing.finished"
+    iteration: int
+    subtask: str
+    timing: Timing
+
+
+class VerdictReached(_Event):
+    type: Literal["verdict"] = "verdict"
+    iteration: int
+    subtask: str
+    verdict: Verdict
+    outcome: Outcome
+
+    def applied_to(self, session: Session) -> Session:
+        judged = _with_iteration(session, self.iteration, verdict=self.verdict, outcome=self.outcome)
+        if not self.subtask:
+            return judged.model_copy(update={"program": self.verdict})
+        if self.outcome is Outcome.KEPT:
+            return _with_subtask(judged, self.subtask, best=self.iteration)
+        return judged
+
+
+class Routed(_Event):
+    type: Literal["route"] = "route"
+    subtask: str
+    next: str
+    reason: str
+
+
+class CommitIntended(_Event):
+    """Announces the commit of an iteration, so that a resumed session can adopt it."""
+
+    type: Literal["commit.intended"] = "commit.intended"
+    iteration: int
+    parent: str
+
+
+class IterationCommitted(_Event):
+    type: Literal["iteration.committed"] = "iteration.committed"
+    iteration: int
+    sha: str
+    subject: str
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_iteration(session, self.iteration, commit=self.sha)
+
+
+class Decision(_Event):
+    type: Literal["decision"] = "decision"
+    who: str
+    action: str
+    subtask: str = ""
+    text: str = ""
+
+
+class Warned(_Event):
+    type: Literal["warning"] = "warning"
+    text: str
+
+
+class Failed(_Event):
+    type: Literal["error"] = "error"
+    kind: str
+    """Class of the error, ``ReferenceFault``."""
+    text: str
+    retryable: bool = False
+    exit_code: int
+
+
+class SessionFinished(_Event):
+    """The last line of every session, also after a signal."""
+
+    type: Literal["session.finished"] = "session.finished"
+    status: Status
+    exit_code: int
+    reason: str
+    best: str = ""
+    """Commit that holds the best version."""
+    coverage: float | None = None
+
+    def applied_to(self, session: Session) -> Session:
+        ended = {"status": self.status, "reason": self.reason, "coverage": self.coverage}
+        return session.model_copy(update=ended)
+
+
+Event = Annotated[
+    SessionStarted
+    | ReferenceProfiled
+    | PlanProposed
+    | PlanUpdated
+    | PlanApproved
+    | SubtaskStarted
+    | SubtaskUpdated
+    | SubtaskFinished
+    | IterationStarted
+    | CoderDelta
+    | CodeWritten
+    | BuildFinished
+    | CheckFinished
+    | TimingFinished
+    | VerdictReached
+    | Routed
+    | CommitIntended
+    | IterationCommitted
+    | Decision
+    | Warned
+    | Failed
+    | SessionFinished,
+    Field(discriminator="type"),
+]
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def parse(line: str | bytes) -> Event:
+    """The event on one line of a journal or stream.
+
+    Raises:
+        pydantic.ValidationError: not an event of this version.
+    """
+    return _ADAPTER.validate_json(line)
+
+
+def fold(events: Iterable[Event], start: Session | None = None) -> Session:
+    """The state that a sequence of events leads to."""
+    session = start or Session()
+    for event in events:
+        session = event.applied_to(session)
+    return session
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of one line of the stream."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_ADAPTER.json_schema()}
+
+
+def _with_subtask(session: Session, id: str, **changes: Any) -> Session:
+    if session.plan is None:
+        return session
+    subtasks: tuple[Subtask, ...] = tuple(
+        s.model_copy(update=changes) if s.id == id else s for s in session.plan.subtasks
+    )
+    return session.model_copy(update={"plan": session.plan.model_copy(update={"subtasks": subtasks})})
+
+
+def _with_iteration(session: Session, number: int, **changes: Any) -> Session:
+    index = number - 1
+    changed = session.iteration(number).model_copy(update=changes)
+    iterations = (*session.iterations[:index], changed, *session.iterations[index + 1 :])
+    return session.model_copy(update={"iterations": iterations})

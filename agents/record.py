@@ -1,0 +1,23 @@
+"""The running session: its journal, its state, and whoever listens."""
+
+from collections.abc import Callable
+
+from stitch_tui.agents.events import Event
+from stitch_tui.agents.journal import Journal
+from stitch_tui.agents.state import Session
+
+Listener = Callable[[Event], None]
+
+
+class Record:
+    """Every change of a session goes through `emit`: journalled first, then folded, then shown."""
+
+    def __init__(self, journal: Journal, *listeners: Listener) -> None:
+        self._journal, self._listeners = journal, listeners
+        self.session = Session(id=journal.session)
+
+    def emit(self, event: Event) -> None:
+        written = self._journal.append(event)
+        self.session = written.applied_to(self.session)
+        for listener in self._listeners:
+            listener(written)

@@ -1,0 +1,56 @@
+"""The three roles as interfaces.  Each has a built-in implementation and one that asks a model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from stitch_tui.agents.state import Candidate, Iteration, Plan, Subtask
+from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class PlanBrief:
+    """What a Planner is told."""
+
+    graph: Graph
+    source: str
+    """The reference's source text."""
+    device: str
+    notes: tuple[str, ...] = ()
+    """The task doctor's findings."""
+
+
+@dataclass(frozen=True)
+class CodeBrief:
+    """What a Coder is told about one subtask."""
+
+    graph: Graph
+    subtask: Subtask
+    device: str
+    attempts: tuple[Iteration, ...] = ()
+    """Earlier attempts at this subtask, oldest first."""
+    best: Iteration | None = None
+    """The best correct attempt: where to start from."""
+
+
+class Planner(Protocol):
+    async def plan(self, brief: PlanBrief) -> Plan:
+        """Cut the program into subtasks, hottest first."""
+        ...
+
+
+class Coder(Protocol):
+    async def code(self, brief: CodeBrief) -> Candidate | None:
+        """The next attempt, or None when there is nothing left to try."""
+        ...
+
+
+class Verifier(Protocol):
+    async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
+        """Judge one candidate alone, against the same nodes of the reference."""
+        ...
+
+    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
+        """Judge the stitched program end to end."""
+        ...

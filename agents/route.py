@@ -1,0 +1,84 @@
+"""Where a subtask goes after a verdict.  Pure: decided from the state alone."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from stitch_tui.agents.settings import Settings
+from stitch_tui.agents.state import Iteration, Kind, Outcome, Session, Subtask
+from stitch_tui.tools.verdict import Category, Verdict
+
+
+class Next(StrEnum):
+    REPAIR = "repair"
+    OPTIMISE = "optimise"
+    DONE = "done"
+    GIVE_UP = "give up"
+
+
+@dataclass(frozen=True)
+class Route:
+    next: Next
+    reason: str
+
+
+def outcome(verdict: Verdict, best: Iteration | None) -> Outcome:
+    """What becomes of an attempt beside the best one so far."""
+    if not verdict.correct:
+        unbuilt = {Category.BUILD_ERROR, Category.LINK_ERROR, Category.ENVIRONMENT}
+        return Outcome.ERROR if verdict.category in unbuilt else Outcome.WRONG
+    if best is None or best.verdict is None:
+        return Outcome.KEPT
+    return Outcome.KEPT if score(verdict) > score(best.verdict) else Outcome.SLOWER
+
+
+def score(verdict: Verdict) -> float:
+    """Speedup over the strongest baseline measured beside it; 0 when it was not timed."""
+    speedups = verdict.timing.speedups if verdict.timing else {}
+    return min((ratio.value for ratio in speedups.values()), default=0.0)
+
+
+def kind_of_next(attempts: tuple[Iteration, ...]) -> Kind:
+    """Why the next attempt at a subtask is made."""
+    if not attempts:
+        return Kind.FIRST
+    last = attempts[-1].verdict
+    return Kind.OPTIMISE if last is not None and last.correct else Kind.REPAIR
+
+
+def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
+    """What follows the latest verdict on `subtask`."""
+    attempts = session.attempts_of(subtask.id)
+    last = attempts[-1].verdict
+    spent = len(attempts) >= settings.limits.iterations
+    if last is None or not last.correct:
+        if spent:
+            return Route(Next.GIVE_UP if subtask.best is None else Next.DONE, _limit(len(attempts)))
+        return Route(Next.REPAIR, "the last attempt was not correct")
+    if last.timing is None:
+        return Route(Next.DONE, "functional: correct on the emulator, nothing to time")
+    if spent:
+        return Route(Next.DONE, _limit(len(attempts)))
+    stale = _attempts_since_best(attempts)
+    if stale >= settings.goal.stagnation:
+        return Route(Next.DONE, f"no improvement in {stale} attempts")
+    return Route(Next.OPTIMISE, "correct; the next strategy may be faster")
+
+
+def exhausted(subtask: Subtask) -> Route:
+    """What follows when the Coder has nothing left to try."""
+    if subtask.best is None:
+        return Route(Next.GIVE_UP, "the Coder has nothing left to try and no attempt was correct")
+    return Route(Next.DONE, "every strategy of the Coder was tried")
+
+
+def _limit(attempts: int) -> str:
+    return f"limit of {attempts} iterations reached"
+
+
+def _attempts_since_best(attempts: tuple[Iteration, ...]) -> int:
+    stale = 0
+    for attempt in reversed(attempts):
+        if attempt.outcome is Outcome.KEPT:
+            break
+        stale += 1
+    return stale

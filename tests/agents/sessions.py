@@ -1,0 +1,47 @@
+"""A small session as events, shared by the tests of this folder."""
+
+from stitch_tui.agents import events
+from stitch_tui.agents.state import Candidate, Kind, Outcome, Plan, Subtask
+from stitch_tui.tools.graph import Region
+from stitch_tui.tools.verdict import Category, Flag, Ratio, Samples, Timing, Verdict
+
+CANDIDATE = Candidate(source="// nothing", strategy="tiled")
+
+
+def subtask(id: str = "s01") -> Subtask:
+    return Subtask(
+        id=id, title="linear+gelu", region=Region(nodes=("linear",), inputs=("x",), outputs=("linear",))
+    )
+
+
+def verdict(category: Category = Category.CORRECT, speedup: float | None = None) -> Verdict:
+    """A verdict of the emulator, or of a GPU when `speedup` over eager is given."""
+    timing = None
+    if speedup is not None:
+        samples = Samples(median_us=10, low_us=9, high_us=11, count=20)
+        timing = Timing(
+            candidate=samples,
+            baselines={"eager": samples},
+            speedups={"eager": Ratio(value=speedup, low=speedup * 0.99, high=speedup * 1.01)},
+        )
+    flags = () if timing else (Flag.FUNCTIONAL,)
+    device = "cuda NVIDIA H200 sm_90" if timing else "emulator"
+    return Verdict(category=category, flags=flags, device=device, summary="", timing=timing)
+
+
+def started(*subtasks: Subtask) -> list[events.Event]:
+    return [
+        events.SessionStarted(reference="model.py", device="emulator", branch="stitch/test", base="0" * 40),
+        events.PlanProposed(plan=Plan(subtasks=subtasks or (subtask(),))),
+        events.PlanApproved(who="auto"),
+    ]
+
+
+def attempt(number: int, outcome: Outcome, judged: Verdict, subtask: str = "s01") -> list[events.Event]:
+    """One iteration, from start to commit."""
+    return [
+        events.IterationStarted(iteration=number, subtask=subtask, attempt=number, kind=Kind.FIRST),
+        events.CodeWritten(iteration=number, subtask=subtask, candidate=CANDIDATE, path="kernels/s01.cu"),
+        events.VerdictReached(iteration=number, subtask=subtask, verdict=judged, outcome=outcome),
+        events.IterationCommitted(iteration=number, sha=f"{number:040x}", subject="an attempt"),
+    ]

@@ -1,0 +1,95 @@
+"""An event is on disk before anyone sees it, whole or not at all."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sessions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stitch_tui.agents import events, journal
+from stitch_tui.agents.journal import Journal
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.state import Outcome
+from stitch_tui.tools.errors import EnvironmentFault
+
+
+def test_events_are_numbered_from_one_and_carry_the_session(tmp_path: Path) -> None:
+    path = tmp_path / "sessions" / "x" / "events.jsonl"
+    log = Journal(path, "x")
+    written = [log.append(event) for event in sessions.started()]
+    log.close()
+    assert [event.seq for event in written] == [1, 2, 3]
+    assert {event.session for event in written} == {"x"}
+    assert list(journal.read(path)) == written
+
+
+def test_streamed_text_passes_unjournalled_and_unnumbered(tmp_path: Path) -> None:
+    log = Journal(tmp_path / "events.jsonl", "x")
+    assert log.append(events.CoderDelta(subtask="s01", text="__global__")).seq == 0
+    assert log.append(events.Warned(text="later")).seq == 1
+    log.close()
+
+
+@given(st.binary(max_size=40).filter(lambda torn: b"\n" not in torn))
+def test_a_torn_last_line_is_cut_off_and_numbering_goes_on(tmp_path_factory, torn: bytes) -> None:
+    path = tmp_path_factory.mktemp("torn") / "events.jsonl"
+    log = Journal(path, "x")
+    log.append(events.Warned(text="first"))
+    log.close()
+    with path.open("ab") as end:
+        end.write(torn)
+    reopened = Journal(path, "x")
+    assert reopened.append(events.Warned(text="second")).seq == 2
+    reopened.close()
+    assert [event.text for event in journal.read(path)] == ["first", "second"]
+
+
+def test_listeners_see_an_event_after_it_is_on_disk_and_folded(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    seen: list[tuple[int, int]] = []
+    record = Record(Journal(path, "x"), lambda event: seen.append((event.seq, _lines(path))))
+    for event in sessions.started() + sessions.attempt(1, Outcome.KEPT, sessions.verdict()):
+        record.emit(event)
+    assert seen == [(n, n) for n in range(1, 8)]
+    assert record.session == events.fold(journal.read(path))
+
+
+def test_a_full_disk_is_one_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    script = f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from pathlib import Path
+from stitch_tui.agents.events import Warned
+from stitch_tui.agents.journal import Journal
+from stitch_tui.tools.errors import EnvironmentFault
+log = Journal(Path({str(path)!r}), "x")
+log.append(Warned(text="a" * 100))
+resource.setrlimit(resource.RLIMIT_FSIZE, (400, -1))
+try:
+    log.append(Warned(text="b" * 1000))
+except EnvironmentFault as fault:
+    print(fault)
+resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+log.append(Warned(text="c"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=_root())
+    assert "journal cannot be written" in done.stdout, done.stderr
+    assert [(e.seq, e.text[0]) for e in journal.read(path)] == [(1, "a"), (2, "c")]
+
+
+def test_a_folder_that_cannot_be_written_is_an_environment_fault(tmp_path: Path) -> None:
+    (tmp_path / "sessions").write_text("a file where the folder should be")
+    with pytest.raises(EnvironmentFault, match="journal cannot be written"):
+        Journal(tmp_path / "sessions" / "x" / "events.jsonl", "x")
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
+def _root() -> Path:
+    return Path(__file__).resolve().parents[2]

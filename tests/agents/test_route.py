@@ -1,0 +1,101 @@
+"""Where a subtask goes after a verdict, and whether a session met its goal."""
+
+import pytest
+import sessions
+
+from stitch_tui.agents import events, goal, route
+from stitch_tui.agents.route import Next
+from stitch_tui.agents.settings import GoalSettings, LimitSettings, Settings
+from stitch_tui.agents.state import Kind, Outcome, Session, SubtaskState
+from stitch_tui.tools.errors import ExitCode
+from stitch_tui.tools.verdict import Category, Verdict
+
+SETTINGS = Settings(limits=LimitSettings(iterations=4), goal=GoalSettings(stagnation=2))
+CORRECT, WRONG = sessions.verdict(), sessions.verdict(Category.NUMERICS)
+
+
+def after(*attempts: tuple[Outcome, Verdict]) -> Session:
+    history = list(sessions.started())
+    for number, (outcome, verdict) in enumerate(attempts, 1):
+        history += sessions.attempt(number, outcome, verdict)
+    return events.fold(history)
+
+
+def routed(session: Session) -> Next:
+    return route.route(session, session.subtask("s01"), SETTINGS).next
+
+
+def test_an_incorrect_attempt_is_repaired_while_the_budget_lasts() -> None:
+    assert routed(after((Outcome.WRONG, WRONG))) is Next.REPAIR
+    assert routed(after(*[(Outcome.WRONG, WRONG)] * 4)) is Next.GIVE_UP
+
+
+def test_a_correct_attempt_survives_later_failures() -> None:
+    session = after((Outcome.KEPT, sessions.verdict(speedup=2)), *[(Outcome.WRONG, WRONG)] * 3)
+    assert routed(session) is Next.DONE
+
+
+def test_on_the_emulator_the_first_correct_attempt_is_enough() -> None:
+    assert routed(after((Outcome.WRONG, WRONG), (Outcome.KEPT, CORRECT))) is Next.DONE
+
+
+def test_a_timed_attempt_is_optimised_until_nothing_improves() -> None:
+    fast, slow = sessions.verdict(speedup=2), sessions.verdict(speedup=1)
+    assert routed(after((Outcome.KEPT, fast))) is Next.OPTIMISE
+    assert routed(after((Outcome.KEPT, fast), (Outcome.SLOWER, slow))) is Next.OPTIMISE
+    assert routed(after((Outcome.KEPT, fast), *[(Outcome.SLOWER, slow)] * 2)) is Next.DONE
+
+
+def test_the_kind_of_an_attempt_follows_from_the_one_before() -> None:
+    assert route.kind_of_next(()) is Kind.FIRST
+    assert route.kind_of_next(after((Outcome.WRONG, WRONG)).iterations) is Kind.REPAIR
+    assert route.kind_of_next(after((Outcome.KEPT, CORRECT)).iterations) is Kind.OPTIMISE
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (WRONG, Outcome.WRONG),
+        (sessions.verdict(Category.HACK_SUSPECTED), Outcome.WRONG),
+        (sessions.verdict(Category.BUILD_ERROR), Outcome.ERROR),
+        (sessions.verdict(speedup=1.4), Outcome.SLOWER),
+        (sessions.verdict(speedup=1.6), Outcome.KEPT),
+    ],
+)
+def test_the_outcome_compares_with_the_best_so_far(verdict: Verdict, expected: Outcome) -> None:
+    best = after((Outcome.KEPT, sessions.verdict(speedup=1.5))).iterations[0]
+    assert route.outcome(verdict, best) is expected
+
+
+def test_a_subtask_with_nothing_left_to_try_ends_by_what_it_has() -> None:
+    assert route.exhausted(after((Outcome.WRONG, WRONG)).subtask("s01")).next is Next.GIVE_UP
+    assert route.exhausted(after((Outcome.KEPT, CORRECT)).subtask("s01")).next is Next.DONE
+
+
+def finished(state: SubtaskState, program: Verdict | None) -> Session:
+    session = after((Outcome.KEPT, CORRECT))
+    done = events.SubtaskFinished(subtask="s01", state=state, best=1).applied_to(session)
+    return done.model_copy(update={"program": program})
+
+
+@pytest.mark.parametrize(
+    ("state", "program", "speedup", "code"),
+    [
+        (SubtaskState.DONE, CORRECT, 0, ExitCode.GOAL_MET),
+        (SubtaskState.DONE, WRONG, 0, ExitCode.GOAL_NOT_MET),
+        (SubtaskState.DONE, None, 0, ExitCode.UNPROVEN),
+        (SubtaskState.FAILED, CORRECT, 0, ExitCode.GOAL_NOT_MET),
+        (SubtaskState.SKIPPED, CORRECT, 0, ExitCode.GOAL_NOT_MET),
+        (SubtaskState.DONE, CORRECT, 2, ExitCode.UNPROVEN),
+        (SubtaskState.DONE, sessions.verdict(speedup=2.5), 2, ExitCode.GOAL_MET),
+        (SubtaskState.DONE, sessions.verdict(speedup=2.01), 2, ExitCode.GOAL_NOT_MET),
+    ],
+)
+def test_the_goal_is_met_only_when_everything_needed_happened(
+    state: SubtaskState, program: Verdict | None, speedup: float, code: ExitCode
+) -> None:
+    assert goal.reached(finished(state, program), GoalSettings(speedup=speedup))[0] is code
+
+
+def test_a_session_without_subtasks_has_not_met_its_goal() -> None:
+    assert goal.reached(Session(), GoalSettings())[0] is ExitCode.GOAL_NOT_MET

@@ -1,0 +1,74 @@
+"""What ``stitch --auto`` prints."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agents"))
+
+import sessions
+
+from stitch_tui.agents import events
+from stitch_tui.agents.state import Outcome, Status, SubtaskState
+from stitch_tui.headless import NdjsonPrinter, PlainPrinter, visible
+from stitch_tui.tools.verdict import Category
+
+HOSTILE = "x[/] tile[threadIdx.x][k] [@click=app.quit]go[/] \x1b[2J\x07"
+
+
+def whole_session(title: str = "linear+gelu") -> list[events.Event]:
+    subtask = sessions.subtask().model_copy(update={"title": title})
+    return [
+        *sessions.started(subtask),
+        *sessions.attempt(1, Outcome.WRONG, sessions.verdict(Category.NUMERICS)),
+        *sessions.attempt(2, Outcome.KEPT, sessions.verdict()),
+        events.SubtaskFinished(subtask="s01", state=SubtaskState.DONE, best=2),
+        events.SessionFinished(status=Status.GOAL_MET, exit_code=0, reason="all correct", best="a" * 40),
+    ]
+
+
+def printed(history: list[events.Event]) -> tuple[str, str]:
+    progress, answer = io.StringIO(), io.StringIO()
+    printer = PlainPrinter(progress, answer)
+    for event in history:
+        printer(event)
+    return progress.getvalue(), answer.getvalue()
+
+
+def test_the_table_shows_the_best_attempt_and_says_functional() -> None:
+    progress, answer = printed(whole_session())
+    assert "functional, not timed" in answer
+    assert "correct" in answer
+    assert "numerics" not in answer
+    assert "numerics" in progress
+    assert progress.rstrip().endswith("goal met: all correct")
+
+
+def test_hostile_text_is_shown_and_never_obeyed() -> None:
+    progress, answer = printed(whole_session(HOSTILE))
+    assert "\x1b" not in progress + answer
+    assert "\x07" not in progress + answer
+    assert "[@click=app.quit]go[/]" in progress
+    assert "tile[threadIdx.x]" in answer.replace("\n", "")
+
+
+@given(st.text())
+def test_visible_text_has_no_control_characters(text: str) -> None:
+    shown = visible(text)
+    assert all(char == "\n" or char.isprintable() or char.isspace() or ord(char) > 127 for char in shown)
+    assert "\x1b" not in shown
+
+
+def test_ndjson_is_one_parsable_event_a_line() -> None:
+    out = io.StringIO()
+    printer = NdjsonPrinter(out)
+    history = whole_session(HOSTILE)
+    for event in history:
+        printer(event)
+    lines = out.getvalue().splitlines()
+    assert [events.parse(line) for line in lines] == history
+    assert json.loads(lines[-1])["type"] == "session.finished"
