@@ -1,0 +1,57 @@
+"""Kernel locks between processes, waited for without blocking the event loop.
+
+`flock` belongs to the open file: it ends with its holder, however that dies, so nothing goes stale.
+"""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+FIRST_POLL_S = 0.005
+LONGEST_POLL_S = 0.25
+
+
+def try_lock(path: Path, *, shared: bool = False) -> int | None:
+    """A descriptor that holds the lock on `path`, or None while others hold it; closing it releases."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@asynccontextmanager
+async def first_free(
+    paths: Iterable[Path], *, shared: bool = False, timeout: float | None = None
+) -> AsyncIterator[int]:
+    """Hold the first of `paths` that can be locked; yields the descriptor.
+
+    `paths` is iterated anew at every attempt.  None waits for ever.
+
+    Raises:
+        TimeoutError: none became free within `timeout` seconds.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    pause = FIRST_POLL_S
+    while (descriptor := _any(paths, shared)) is None:
+        if deadline is not None and time.monotonic() >= deadline:
+            raise TimeoutError
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_POLL_S)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _any(paths: Iterable[Path], shared: bool) -> int | None:
+    return next((d for path in paths if (d := try_lock(path, shared=shared)) is not None), None)
