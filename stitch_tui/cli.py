@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import history, project, run, settings, verify
+from stitch_tui.commands import project, run, settings
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 # typer carries its own copy of click's exceptions since 0.26; the public name leads to the base of both.
 _ParseError = typer.BadParameter.__mro__[2]
 
+AUTO_HELP = "Run headless: stitch --auto [REF] [OPTIONS]; see stitch --auto --help."
 START = """\
 This version of stitch has no session screen; it works headless:
 
@@ -58,10 +59,10 @@ def invoke(arguments: Sequence[str]) -> int:
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    auto: Annotated[bool, typer.Option("--auto", help="Headless run: stitch --auto [REF]; its options: stitch --auto --help.")] = False,
+    auto: Annotated[bool, typer.Option("--auto", help=AUTO_HELP)] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Add the traceback to an error.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> int:  # fmt: skip
+) -> int:
     if version:
         typer.echo(f"stitch {__version__}")
         return ExitCode.GOAL_MET
@@ -121,7 +122,8 @@ def _log(error: Exception) -> str:
     """Write the traceback down and say where."""
     from datetime import UTC, datetime
 
-    from stitch_tui.files import state_dir, write_atomically
+    from stitch_tui.files import write_atomically
+    from stitch_tui.tools.paths import state_dir
 
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:

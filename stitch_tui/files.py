@@ -1,8 +1,4 @@
-"""Where stitch keeps what is not the user's source, and how it writes files.
-
-``XDG_CONFIG_HOME/stitch`` holds the user's settings, ``XDG_STATE_HOME/stitch`` trust records and
-logs of crashes, both private to the user.
-"""
+"""Where the configuration files are, and how a file is replaced in one step."""
 
 import os
 import tempfile
@@ -21,25 +17,6 @@ def user_config_file() -> Path:
 
 def project_config_file(project: Path) -> Path:
     return project / CONFIG_NAME
-
-
-def state_dir(*parts: str) -> Path:
-    """A folder below the user's state folder, made with mode 0700.
-
-    Raises:
-        EnvironmentFault: it cannot be made.
-    """
-    path = platformdirs.user_state_path("stitch", appauthor=False).joinpath(*parts)
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise EnvironmentFault(
-            "cannot make the state folder",
-            where=str(path),
-            why=error.strerror or str(error),
-            advice="set XDG_STATE_HOME to a folder that you can write to",
-        ) from error
-    return path
 
 
 def write_atomically(path: Path, text: str) -> None:

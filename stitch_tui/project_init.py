@@ -70,7 +70,9 @@ def place(project: Path, text: str, default: str, option: str) -> Place:
     """
     file, _, name = text.partition(":")
     if not (project / file).is_file():
-        raise UsageError("no such file", where=file or option, advice="REF is file.py, file.py:Class or pkg.mod:Class")
+        raise UsageError(
+            "no such file", where=file or option, advice="REF is file.py, file.py:Class or pkg.mod:Class"
+        )
     if name and not name.isidentifier():
         raise UsageError("not a Python name", where=text)
     return Place(Path(file), name or default)
@@ -86,7 +88,9 @@ def names_in(file: Path) -> set[str]:
         tree = ast.parse(file.read_bytes(), filename=str(file))
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise UsageError("not Python", where=f"{file}{line}", why=getattr(error, "msg", str(error))) from error
+        raise UsageError(
+            "not Python", where=f"{file}{line}", why=getattr(error, "msg", str(error))
+        ) from error
     return {name for statement in _statements(tree.body) for name in _bound(statement)}
 
 
@@ -112,7 +116,9 @@ def _checked(project: Path, reference: str, inputs: str) -> tuple[str, Path | No
 
 def _require(wanted: Place, names: set[str]) -> None:
     if wanted.name not in names:
-        raise UsageError(f"no {wanted.name} at the top level", where=str(wanted.file), advice="name it after a colon")
+        raise UsageError(
+            f"no {wanted.name} at the top level", where=str(wanted.file), advice="name it after a colon"
+        )
 
 
 def _write_adapter(project: Path, model: Place, maker: Place) -> Path:

@@ -6,7 +6,8 @@ A record is a file of its own, so two `stitch trust` at once cannot lose each ot
 import hashlib
 from pathlib import Path
 
-from stitch_tui.files import state_dir, write_atomically
+from stitch_tui.files import write_atomically
+from stitch_tui.tools.paths import state_dir
 
 
 def digest(content: bytes) -> str:

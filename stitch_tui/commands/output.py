@@ -10,7 +10,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 
 def printable(text: str) -> str:
-    """`text` with control characters other than newline and tab written out, so it cannot steer a terminal."""
+    """`text` with control characters, save newline and tab, written out: it cannot steer a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 

@@ -9,7 +9,8 @@ import typer
 from stitch_tui.commands.output import Json, say, say_json
 
 Inputs = Annotated[
-    str, typer.Option("--inputs", metavar="FILE.py:FUNCTION", help="Makes the model's inputs; writes an adapter.")
+    str,
+    typer.Option("--inputs", metavar="FILE.py:FUNCTION", help="Makes the model's inputs; writes an adapter."),
 ]
 
 
@@ -39,7 +40,9 @@ def doctor(
     from stitch_tui.tools.errors import ExitCode
 
     settings = load(Path.cwd(), flags={"device.kind": device} if device else {}).settings
-    report = asyncio.run(examine(Path.cwd(), settings.device.kind, settings.device.index, settings.reference.python))
+    report = asyncio.run(
+        examine(Path.cwd(), settings.device.kind, settings.device.index, settings.reference.python)
+    )
     if json:
         say_json(report.as_data())
     else:

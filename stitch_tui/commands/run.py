@@ -9,7 +9,8 @@ import typer
 from stitch_tui.commands.output import Json
 
 Reference = Annotated[
-    str, typer.Argument(metavar="[REF]", help="file.py, file.py:Class or pkg.mod:Class; default: reference.path.")
+    str,
+    typer.Argument(metavar="[REF]", help="file.py, file.py:Class or pkg.mod:Class; default: reference.path."),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="KIND", help="auto, cuda or emulator.")]
 Sets = Annotated[
@@ -22,12 +23,14 @@ def run(reference: Reference = "", json: Json = False, device: Device = "", sets
 
     Progress goes to stderr and the result to stdout; with --json stdout has one event a line.
     """
-    from stitch_tui.agents.engine import run_auto
     from stitch_tui.config import load
-    from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
     settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
     chosen = chosen_reference(reference, settings.reference.path)
+
+    from stitch_tui.agents.engine import run_auto
+    from stitch_tui.headless import NdjsonPrinter, PlainPrinter
+
     emit = NdjsonPrinter() if json else PlainPrinter()
     return int(asyncio.run(run_auto(Path.cwd(), settings, chosen, emit)))
 
@@ -64,5 +67,7 @@ def chosen_reference(argument: str, setting: str) -> str:
         )
     file = reference.split(":")[0]
     if file.endswith(".py") and not Path(file).is_file():
-        raise UsageError("no such file", where=file, advice="a reference is file.py, file.py:Class or pkg.mod:Class")
+        raise UsageError(
+            "no such file", where=file, advice="a reference is file.py, file.py:Class or pkg.mod:Class"
+        )
     return reference
