@@ -1,0 +1,68 @@
+"""Names of sessions, and the `.stitch/` folder that hides itself from git."""
+
+import os
+import re
+import tempfile
+from collections.abc import Container
+from datetime import datetime
+from pathlib import Path
+
+from stitch_tui.tools.errors import EnvironmentFault
+
+
+def session_name(slug: str, now: datetime, taken: Container[str] = ()) -> str:
+    """``YYYYMMDD-HHMM-<slug>``; with ``-2``, ``-3`` ... when `taken` holds it already."""
+    words = re.sub(r"[^A-Za-z0-9_]+", "-", slug).strip("-").lower()[:40].strip("-")
+    name = f"{now:%Y%m%d-%H%M}-{words or 'session'}"
+    suffix, number = "", 1
+    while name + suffix in taken:
+        number += 1
+        suffix = f"-{number}"
+    return name + suffix
+
+
+def state_folder(project: Path) -> Path:
+    """`.stitch/` of a project, made when absent: mode 0700, ignored by its own `.gitignore`.
+
+    Raises:
+        EnvironmentFault: something else has that name, or it cannot be made.
+    """
+    folder = project / ".stitch"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink():
+            raise FileExistsError("it is a symbolic link")
+        folder.chmod(0o700)
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            replace_file(ignore, b"*\n")
+    except OSError as error:
+        raise EnvironmentFault(
+            "cannot use the .stitch folder",
+            where=str(folder),
+            why=error.strerror or str(error),
+            advice="move away what is there, or make the project folder writable",
+        ) from error
+    return folder
+
+
+def work_folder(project: Path, session: str) -> Path:
+    """`.stitch/work/<session>/`, made when absent: the session's current files, for human and agents."""
+    folder = state_folder(project) / "work" / session
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file so that it is never seen half written; keeps the mode that a new file would have."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".stitch-")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
