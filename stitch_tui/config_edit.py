@@ -6,8 +6,9 @@ from typing import Any
 import tomli_w
 
 from stitch_tui import trust
-from stitch_tui.config import Layer, file_values, known_setting, parse, read, validated
+from stitch_tui.config import validated
 from stitch_tui.config_fields import catalogue, value_from_text
+from stitch_tui.config_layers import Layer, file_values, known_setting, parse, read
 from stitch_tui.files import write_atomically
 from stitch_tui.toml_text import set_value
 from stitch_tui.tools.errors import UsageError

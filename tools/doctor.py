@@ -94,7 +94,7 @@ async def examine(project: Path, kind: str, index: int, python: str) -> Report:
         torch,
         gpu_check(devices, driver, index, needed=cuda),
         *toolkit_checks(toolkit, cuda),
-        counters_check(_COUNTERS, devices, cuda),
+        counters_check(_COUNTERS, devices),
         *git,
         write_check(project),
         await namespaces_check(),
@@ -116,12 +116,12 @@ async def torch_check(python: str, cuda: bool) -> Check:
         fix = "set reference.python to a Python that has torch"
         return Check("torch", State.MISSING, f"{python} does not start: {error.strerror}", fix)
     install = f"{python} -m pip install torch"
-    if not done.ok:
+    facts = _json_object(done.stdout.strip().split("\n")[-1]) if done.ok else None
+    if facts is None:
         why = (
             "took too long" if done.timed_out else (done.stderr.strip().split("\n")[-1] or "does not import")
         )
         return Check("torch", State.MISSING, f"{why} ({python})", install)
-    facts = json.loads(done.stdout.strip().split("\n")[-1])
     found = f"{facts['version']}, {'CUDA ' + facts['cuda'] if facts['cuda'] else 'CPU build'} ({python})"
     if _version(facts["version"]) < OLDEST_TORCH:
         return Check("torch", State.MISSING, found, f"{install}>=2.6")
@@ -163,14 +163,15 @@ def toolkit_checks(toolkit: Toolkit, cuda: bool) -> list[Check]:
     ]
 
 
-def counters_check(parameters: Path, devices: list[Gpu], cuda: bool) -> Check:
+def counters_check(parameters: Path, devices: list[Gpu]) -> Check:
     """Whether ncu may read performance counters: the driver's own word, or being root."""
     name = "counters"
     try:
         text = parameters.read_text(encoding="utf-8", errors="replace")
     except OSError:
         why = "the driver does not say" if devices else "no NVIDIA driver"
-        return _judged(name, False, why, False, "run `ncu` once to see" if cuda else "")
+        fix = "run `ncu` once to see" if devices else "only a GPU has them"
+        return Check(name, State.ABSENT, why, fix)
     if "RmProfilingAdminOnly: 1" not in text:
         return Check(name, State.OK, "open to every user")
     fix = "set the driver option NVreg_RestrictProfilingToAdminUsers=0 and reload it, or run as root"
@@ -221,6 +222,14 @@ def _library(name: str, library: Library | None, fix: str) -> Check:
 
 def _optional(name: str, path: Path | None, fix: str) -> Check:
     return _judged(name, path is not None, str(path or "not found"), False, fix)
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _version(text: str) -> tuple[int, ...]:

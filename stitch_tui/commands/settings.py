@@ -31,7 +31,7 @@ def show(json: Json = False) -> None:
 def path(json: Json = False) -> None:
     """Print where the settings files are, and whether the project's is trusted."""
     from stitch_tui import trust
-    from stitch_tui.config import read
+    from stitch_tui.config_layers import read
     from stitch_tui.files import project_config_file, user_config_file
 
     user, project = user_config_file(), project_config_file(Path.cwd())
@@ -51,8 +51,8 @@ def set_(
     user: User = False,
 ) -> None:
     """Set one setting in the project's file, keeping its comments and everything else."""
-    from stitch_tui.config import Layer
     from stitch_tui.config_edit import set_setting
+    from stitch_tui.config_layers import Layer
     from stitch_tui.files import project_config_file, user_config_file
     from stitch_tui.toml_text import render
 

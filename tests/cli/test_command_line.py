@@ -34,7 +34,7 @@ def refused(capsys: pytest.CaptureFixture[str], code: ExitCode, *words: str) -> 
     [
         (["--auto", "m.py"], ["run", "m.py"]),
         (["--auto"], ["run"]),
-        (["--json", "--auto", "m.py", "--device", "emulator"], ["run", "--json", "m.py", "--device", "emulator"]),
+        (["--json", "--auto", "m.py", "--device", "cuda"], ["run", "--json", "m.py", "--device", "cuda"]),
         (["--auto", "--help"], ["run", "--help"]),
         (["--help"], ["--help"]),
         (["log", "--auto"], ["log", "--auto"]),
@@ -87,10 +87,10 @@ def test_stitch_alone_says_what_it_can_do_and_does_not_claim_success(
         (["init", "broken.py"], "broken.py:1: not Python"),
         (["init", "bare.py:Net"], "bare.py: no get_inputs and no get_init_inputs"),
         (["init", "m.py", "--inputs", "m.py:make"], "m.py: no make at the top level"),
-        (["init", "pkg.m:Net", "--inputs", "m.py:make"], "pkg.m:Net: --inputs needs a reference that is a file"),
+        (["init", "pkg.m:Net", "--inputs", "m.py:make"], "--inputs needs a reference that is a file"),
         (["config", "set", "limits.minute", "3"], "did you mean limits.minutes?"),
         (["config", "set", "limits.minutes", "soon"], 'limits.minutes = "soon" is not allowed'),
-        (["config", "set", "models.coder.headers.Authorization", "Bearer x"], "would put a secret into a file"),
+        (["config", "set", "models.coder.headers.Authorization", "x"], "would put a secret into a file"),
         (["trust"], "no project file to trust"),
     ],
 )  # fmt: skip

@@ -4,8 +4,9 @@ import pytest
 
 from stitch_tui import trust
 from stitch_tui.agents.settings import Settings
-from stitch_tui.config import Layer, load
+from stitch_tui.config import load
 from stitch_tui.config_fields import catalogue
+from stitch_tui.config_layers import Layer
 from stitch_tui.files import user_config_file
 from stitch_tui.tools.errors import UsageError
 
