@@ -1,0 +1,196 @@
+"""Build a candidate for the CPU and run it: the emulator as the engine and the judge see it."""
+
+import hashlib
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stitch_tui.tools.emulator.diagnostics import linker_errors
+from stitch_tui.tools.emulator.findings import located
+from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused
+from stitch_tui.tools.emulator.ptx_front_end import PtxFrontEnd
+from stitch_tui.tools.emulator.source_front_end import SourceFrontEnd
+from stitch_tui.tools.emulator.sources import Sources, read_sources
+from stitch_tui.tools.emulator.store import Store, digest, digest_files
+from stitch_tui.tools.emulator.toolchain import (
+    ABI,
+    HEADERS,
+    HERE,
+    RUNTIME,
+    FrontEnd,
+    Mode,
+    Toolchain,
+    environment,
+    examine,
+    find_compiler,
+)
+from stitch_tui.tools.errors import EnvironmentFault, UsageError
+from stitch_tui.tools.process import run
+from stitch_tui.tools.verdict import Build, Category, Finding
+
+RUNTIME_S = 300.0
+"""Limit on compiling the runtime itself, once for each mode: 5 s of CPU time on an idle machine."""
+DEVICE = "emulator"
+
+
+class Emulator:
+    """Builds candidates into runner executables and explains what those report.
+
+    Args:
+        cache: a folder of our own for builds; safe to share between processes.
+        cxx: the C++ compiler, a name or a path; the first of g++, clang++, c++ on PATH when None.
+
+    Raises:
+        EnvironmentFault: no C++ compiler is found; says what to install.
+    """
+
+    def __init__(self, cache: Path, cxx: str | None = None) -> None:
+        self.compiler = find_compiler(cxx)
+        self.nvcc = shutil.which("nvcc")
+        self.store = Store(cache)
+        self._tools: Toolchain | None = None
+
+    async def build(
+        self, source: Path, mode: Mode, *, front_end: FrontEnd | str = "auto", timeout: float = 120.0
+    ) -> Build:
+        """Build a candidate; a candidate that does not build comes back as ``ok=False`` with its diagnostics.
+
+        Args:
+            front_end: ``source``, ``ptx`` (needs nvcc), or ``auto``: source first, then ptx if nvcc is there.
+            timeout: seconds for the candidate's own compilation.
+
+        Raises:
+            UsageError: the file cannot be read.
+            EnvironmentFault: the compiler does not work, or ``ptx`` is asked for without nvcc.
+        """
+        try:
+            sources = read_sources(source)
+        except OSError as fault:
+            raise UsageError("the candidate cannot be read", where=str(source), why=fault.strerror or "") from None
+        started, deadline = time.monotonic(), Deadline.after(timeout)
+        builds: list[Build] = []
+        for compiler in await self._front_ends(front_end):
+            builds.append(await self._build(compiler, sources, mode, deadline))
+            if builds[-1].ok:
+                break
+        return _most_telling(builds).model_copy(update={"seconds": time.monotonic() - started})
+
+    def runner_argv(self, build: Build) -> list[str]:
+        """The runner's command line; whoever starts it appends the descriptor of its socket."""
+        return [build.artifact]
+
+    def runner_env(self, *, order: int = 0, lazy: bool = True, threads: int = 1) -> dict[str, str]:
+        """The runner's whole environment.
+
+        Args:
+            order: of a block's threads: 0 up, 1 down, above that the seed of a shuffle.
+            lazy: streams run as late as they may, newest first; otherwise at once.
+            threads: OS threads that share a launch's blocks in fast mode.
+        """
+        return {
+            "STITCH_ORDER": str(order),
+            "STITCH_LAZY": str(int(lazy)),
+            "STITCH_THREADS": str(threads),
+            "LC_ALL": "C",
+        }
+
+    async def locate(self, build: Build, raw: Sequence[Mapping[str, Any]]) -> list[Finding]:
+        """The runner's raw findings as `Finding`s with the ``.cu`` line; kernel, block and thread in ``where``."""
+        return await located(Path(build.artifact), raw)
+
+    async def _toolchain(self) -> Toolchain:
+        if self._tools is None:
+            self._tools = await examine(self.compiler)
+        return self._tools
+
+    async def _front_ends(self, wanted: FrontEnd | str) -> Sequence[Compiler]:
+        tools = await self._toolchain()
+        source: Compiler = SourceFrontEnd(tools)
+        if wanted == FrontEnd.SOURCE or (wanted == "auto" and not self.nvcc):
+            return [source]
+        if not self.nvcc:
+            raise EnvironmentFault("the ptx front end needs nvcc", advice="use the source front end")
+        ptx: Compiler = await PtxFrontEnd.found(tools, self.nvcc)
+        return [ptx] if wanted == FrontEnd.PTX else [source, ptx]
+
+    async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, deadline: Deadline) -> Build:
+        identity = digest(compiler.kind, mode, compiler.identity(mode), _own_sources(), sources.sha256)
+        key = identity[:32]
+        runtime = await self._runtime(compiler.kind, mode)
+        record = self.store.root / key / "build.json"
+        async with self.store.only_builder(key):
+            if record.is_file():
+                return Build.model_validate_json(record.read_bytes()).model_copy(update={"cached": True})
+            plain = Build(
+                ok=False,
+                device=DEVICE,
+                arch=f"{compiler.kind} {mode}",
+                source_sha256=hashlib.sha256(sources.texts[sources.main].encode()).hexdigest(),
+                key=key,
+                compiler=(await self._toolchain()).version,
+            )
+            with self.store.workspace() as folder:
+                try:
+                    objects = await compiler.compile(sources, mode, folder, deadline)
+                    await self._link(objects, runtime, folder, deadline)
+                except Refused as refused:
+                    return plain.model_copy(update={"diagnostics": refused.findings, "log": refused.log})
+                return self._publish(plain, objects, folder)
+
+    async def _link(self, objects: Objects, runtime: Path, folder: Path, deadline: Deadline) -> None:
+        """The runtime goes first: its globals must exist before the candidate's constructors run."""
+        argv = [self.compiler, str(runtime), *(path.name for path in objects.paths)]
+        argv += ["-no-pie", "-pthread", "-o", "candidate"]
+        done = await run(argv, timeout=deadline.left, cwd=folder, env=environment())
+        if not done.ok:
+            said = linker_errors(done.stderr)
+            other = Finding(category=Category.LINK_ERROR, message="the linker failed or took too long")
+            raise Refused(said or (other,), done.stderr)
+
+    def _publish(self, plain: Build, objects: Objects, folder: Path) -> Build:
+        for path in objects.paths:
+            path.unlink()
+        facts = {
+            "ok": True,
+            "artifact": str(self.store.root / plain.key / "candidate"),
+            "command": objects.command,
+            "artifact_sha256": hashlib.sha256((folder / "candidate").read_bytes()).hexdigest(),
+        }
+        build = plain.model_copy(update=facts)
+        (folder / "build.json").write_text(build.model_dump_json(), encoding="utf-8")
+        self.store.publish(folder, plain.key)
+        return build
+
+    async def _runtime(self, front_end: FrontEnd, mode: Mode) -> Path:
+        """The emulator's own object file for this mode, compiled once."""
+        tools = await self._toolchain()
+        flags = tools.runtime_flags(mode, front_end)
+        name = f"runtime-{front_end}-{mode}-{digest(tools.version, *flags, _own_sources())[:16]}.o"
+        made = self.store.root / name
+        async with self.store.only_builder(name):
+            if made.is_file():
+                return made
+            with self.store.workspace() as folder:
+                argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", name]
+                done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
+                if not done.ok:
+                    why = next((line for line in done.stderr.splitlines() if "error" in line), "it took too long")
+                    raise EnvironmentFault("the emulator's runtime does not compile", where=tools.path, why=why)
+                return self.store.publish(folder / name, name)
+
+
+def _own_sources() -> str:
+    """The emulator itself is part of every key."""
+    own: Iterable[Path] = (path for root in (HERE, ABI) for path in root.rglob("*") if path.is_file())
+    return digest_files(path for path in own if "__pycache__" not in path.parts)
+
+
+def _most_telling(builds: Sequence[Build]) -> Build:
+    """The build that worked; else nvcc's word on errors, but the source front end's on what is unsupported."""
+    if builds[-1].ok or len(builds) == 1:
+        return builds[-1]
+    source, ptx = builds
+    unsupported = any(finding.category is Category.UNSUPPORTED for finding in source.diagnostics)
+    return source if unsupported else ptx
