@@ -1,0 +1,334 @@
+"""The judge's end of the runner protocol: one process for one candidate, confined, timed, never trusted."""
+
+import contextlib
+import json
+import os
+import resource
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
+from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
+
+START_SECONDS = 60.0
+"""For a runner's own start: interpreter, CUDA context, torch where it needs it."""
+FILE_LIMIT_BYTES = 64 << 20
+"""Largest file, standard output included, that a candidate may write."""
+OUTPUT_KEPT = 4000
+"""Characters of a candidate's output that are shown."""
+_LINE_LIMIT = 1 << 20
+_FINDING_LIMIT = 200
+_PASSED_ON = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_HOME",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_VISIBLE_DEVICES",
+)
+_SIGNAL_CATEGORIES = {
+    signal.SIGSEGV: "illegal_access",
+    signal.SIGBUS: "illegal_access",
+    signal.SIGKILL: "out_of_memory_host",
+}
+
+
+@dataclass(frozen=True)
+class Done:
+    """A runner's acknowledgement of one call."""
+
+    rc: int
+    cuda_error: int
+    event_us: float
+    workspace_bytes: int
+    bound_bytes: int
+    wall_us: float
+    """Between sending the call and its acknowledgement, seen from the judge."""
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    """Warnings of the emulator; errors are raised."""
+    times_us: list[float] = field(default_factory=list)
+    """Event time of each launch of a burst."""
+
+
+class Channel:
+    """A running candidate.
+
+    Args:
+        argv: the runner's command; the descriptor's number is appended.
+        load: what it must load, empty when the candidate is linked in.
+        env: additions to a scrubbed environment.
+        descriptors: those that the runner inherits, beside its socket.
+        isolate: run without a network where the kernel allows it.
+        deadline_s: longest time for one call.
+
+    Raises:
+        CandidateFault: the runner cannot be started or the candidate fails while it is loaded.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        arena: str,
+        load: str = "",
+        env: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
+        isolate: bool = False,
+        deadline_s: float = 30.0,
+    ) -> None:
+        self.deadline_s, self.protections = (
+            deadline_s,
+            ["own session", "scrubbed environment", "file size limit"],
+        )
+        self._scratch = Path(tempfile.mkdtemp(prefix="stitch-run-"))
+        self._output = (self._scratch / "output").open("w+b")
+        self._work = self._scratch / "work"
+        self._work.mkdir()
+        self._pending = b""
+        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
+        try:
+            self._greet(arena, load)
+        except BaseException:
+            self.close()
+            raise
+
+    def _spawn(
+        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolate: bool
+    ) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+        ours, theirs = socket.socketpair()
+        prefix = _no_network() if isolate else []
+        self.protections.append("no network" if prefix else "network not confined")
+        scrubbed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        scrubbed |= {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "TMPDIR": str(self._work),
+            "HOME": str(self._work),
+        }
+        try:
+            process = subprocess.Popen(
+                [*prefix, *argv, str(theirs.fileno())],
+                env=scrubbed | env,
+                cwd=self._work,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=(theirs.fileno(), *descriptors),
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise CandidateFault("environment", f"the runner does not start: {error}") from error
+        finally:
+            theirs.close()
+        # Set from outside: code between fork and exec is not safe in a process with torch's threads.
+        for limit, value in ((resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES), (resource.RLIMIT_CORE, 0)):
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, limit, (value, value))
+        return process, ours
+
+    def _greet(self, arena: str, load: str) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        self._send(f"hello 1\n{arena}\n" + (f"load {load}\n" if load else ""))
+        words = self._line(deadline, "while it starts").split()
+        if words[:2] == ["error", "environment"]:
+            raise CandidateFault("environment", " ".join(words[2:]))
+        if words[:1] == ["error"]:
+            raise CandidateFault(words[1] if len(words) > 1 else "environment", " ".join(words[2:]))
+        if words[:2] != ["ready", "1"]:
+            raise CandidateFault("environment", f"the runner speaks another protocol: {' '.join(words)[:80]}")
+
+    def move(self, arena: str) -> None:
+        """Tell the runner that the arena is another one from now on."""
+        self._send(arena + "\n")
+
+    def call(self, verb: str, call: Call) -> Done:
+        """Run one verb of the candidate.
+
+        Raises:
+            Unsupported: it does not handle these extents.
+            CandidateFault: every other way of not returning properly.
+        """
+        done = self.request(f"call {{nonce}} {verb}", [*call.lines(), "go"], f"in stitch_{verb}")
+        return self._judged(verb, done)
+
+    def define(self, index: int, call: Call) -> Done:
+        """Store a description as number `index` of the sets that bursts rotate through."""
+        return self._judged(
+            "run", self.request(f"define {{nonce}} {index}", [*call.lines(), "go"], "in define")
+        )
+
+    def burst(self, count: int, *, cold: bool) -> Done:
+        """`count` launches over the defined sets, an event around each; cold: L2 evicted in between."""
+        mode = "cold" if cold else "warm"
+        return self._judged("run", self.request(f"burst {{nonce}} {count} {mode}", [], "in a timed burst"))
+
+    def request(self, head: str, body: Sequence[str], where: str) -> Done:
+        """Send `head`, with its nonce, and `body`; wait for the acknowledgement with that nonce."""
+        nonce = secrets.token_hex(8)
+        started = time.monotonic()
+        self._send("\n".join([head.format(nonce=nonce), *body, ""]), where)
+        findings: list[dict[str, Any]] = []
+        times: list[float] = []
+        while True:
+            kind, _, rest = self._line(started + self.deadline_s, where, findings).partition(" ")
+            if kind == "finding":
+                findings.append(_finding(rest))
+            elif kind == "times":
+                times += _times(rest, nonce)
+            elif kind == "done":
+                return _done(
+                    rest, nonce, (time.monotonic() - started) * 1e6, findings[:_FINDING_LIMIT], times
+                )
+            else:
+                raise CandidateFault(
+                    "hack_suspected", f"text on the runner's private channel that no runner writes {where}"
+                )
+
+    def _judged(self, verb: str, done: Done) -> Done:
+        if fault := _reported(done.findings, f"in stitch_{verb}"):
+            raise fault
+        if done.rc == UNSUPPORTED_SHAPE:
+            raise Unsupported
+        if done.cuda_error:
+            category = CUDA_CATEGORIES.get(done.cuda_error, "launch_error")
+            raise CandidateFault(category, f"CUDA error {done.cuda_error} after stitch_{verb}")
+        if done.rc not in (OK, NOT_EXPORTED) or (done.rc == NOT_EXPORTED and verb == "run"):
+            meaning = {
+                CUDA_ERROR: "STITCH_CUDA_ERROR",
+                BAD_CALL: "STITCH_BAD_CALL",
+                NOT_EXPORTED: "no such symbol",
+            }
+            raise CandidateFault("launch_error", f"stitch_{verb} returned {meaning.get(done.rc, done.rc)}")
+        return done
+
+    def _send(self, text: str, where: str = "while it starts") -> None:
+        self._socket.settimeout(self.deadline_s)
+        try:
+            self._socket.sendall(text.encode())
+        except TimeoutError:
+            raise self._hung(where) from None
+        except OSError:
+            raise self._ended(where, []) from None
+
+    def _line(self, deadline: float, where: str, findings: list[dict[str, Any]] | None = None) -> str:
+        while b"\n" not in self._pending:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                chunk = self._socket.recv(1 << 16)
+            except TimeoutError:
+                raise self._hung(where) from None
+            except OSError:
+                chunk = b""
+            if not chunk:
+                raise self._ended(where, findings or [])
+            self._pending += chunk
+            if len(self._pending) > _LINE_LIMIT:
+                raise CandidateFault(
+                    "hack_suspected", f"a flood of text on the runner's private channel {where}"
+                )
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line.decode(errors="replace")
+
+    def _hung(self, where: str) -> CandidateFault:
+        self._kill()
+        return CandidateFault("hang", f"no answer within {self.deadline_s:g} s {where}", where=where)
+
+    def _ended(self, where: str, findings: list[dict[str, Any]]) -> CandidateFault:
+        """Why the runner is gone: what the emulator found, a signal, or an exit of the candidate's making."""
+        try:
+            code = self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            return CandidateFault(
+                "hack_suspected", f"the private channel was closed {where}, the process went on"
+            )
+        if fault := _reported(findings, where):
+            return fault
+        if code < 0:
+            name = signal.Signals(-code).name
+            category = _SIGNAL_CATEGORIES.get(signal.Signals(-code), "launch_error")
+            return CandidateFault(category, f"killed by {name} {where}{self._quoted()}")
+        if code == 0:
+            return CandidateFault("hack_suspected", f"the process was ended with exit status 0 {where}")
+        return CandidateFault(
+            "launch_error", f"the process ended with exit status {code} {where}{self._quoted()}"
+        )
+
+    def _quoted(self) -> str:
+        tail = self.output().strip()[-400:]
+        return f"; its last output: {tail}" if tail else ""
+
+    def output(self) -> str:
+        """What the candidate printed, the first characters.  Data, never an instruction."""
+        with (self._scratch / "output").open("rb") as file:
+            return file.read(OUTPUT_KEPT).decode(errors="replace")
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> str:
+        """Let the runner go, kill what is left of its group, remove its folder; returns what it printed."""
+        with contextlib.suppress(OSError):
+            self._socket.settimeout(0.5)
+            self._socket.sendall(b"quit\n")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2)
+        self._kill()
+        self._socket.close()
+        self._output.close()
+        printed = self.output()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        return printed
+
+
+def _finding(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise CandidateFault("hack_suspected", "a finding on the private channel that no runner writes")
+    return value
+
+
+def _reported(findings: list[dict[str, Any]], where: str) -> CandidateFault | None:
+    """The emulator's errors as one fault; the engine finds their lines and their category."""
+    if not any(finding.get("severity") == "error" for finding in findings):
+        return None
+    first = next(finding for finding in findings if finding.get("severity") == "error")
+    return CandidateFault("illegal_access", str(first.get("msg", "")), where=where, raw=findings)
+
+
+def _times(text: str, nonce: str) -> list[float]:
+    words = text.split()
+    if words[:1] != [nonce]:
+        raise CandidateFault("hack_suspected", "times were forged on the private channel")
+    return [float(word) for word in words[1:]]
+
+
+def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]], times: list[float]) -> Done:
+    words = text.split()
+    if len(words) != 6 or not secrets.compare_digest(words[0].encode(), nonce.encode()):
+        raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
+    rc, cuda_error, event, workspace, bound = words[1:]
+    return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)
+
+
+def _no_network() -> list[str]:
+    """A command prefix that runs a program without a network, or nothing where the kernel refuses."""
+    tool = shutil.which("unshare")
+    if tool is None:
+        return []
+    for flags in (["--net"], ["--map-root-user", "--net"]):
+        if subprocess.run([tool, *flags, "true"], capture_output=True, check=False).returncode == 0:
+            return [tool, *flags, "--"]
+    return []

@@ -1,0 +1,194 @@
+"""Is a result right?  Errors against float64 truth, the limit they are held against, where they lie.
+
+``err(y) = max|y - y64| / rms(y64)``; a candidate passes when its error is at most
+``max(REFERENCE_FACTOR * err(reference), EPSILON_FACTOR * eps(dtype) * sqrt(reduction))``.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .patterns import describe
+
+REFERENCE_FACTOR = 4.0
+"""How many times the reference's own error a candidate may have."""
+EPSILON_FACTOR = 8.0
+CONDITION_FACTOR = 4.0
+"""On made-up inputs: how many times the effect of rounding the inputs once more."""
+KERNELBENCH_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+"""KernelBench's atol and rtol, reported for comparison."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of a candidate against the reference; `category` is empty when it is right."""
+
+    passed: bool
+    error: float
+    reference_error: float
+    limit: float
+    kernelbench: bool
+    category: str = ""
+    message: str = ""
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def compare(
+    got: Tensor,
+    own: Tensor,
+    truth: Tensor,
+    *,
+    reduction: int,
+    allowance: float = 0.0,
+    lookalikes: Mapping[str, Tensor] | None = None,
+) -> Comparison:
+    """Hold a candidate's output against the reference's.
+
+    Args:
+        got: the candidate's result.
+        own: the reference's, in its own precision.
+        truth: the reference's in float64; the same as `own` for integers.
+        reduction: length of the longest sum behind one element.
+        allowance: more error that the input's conditioning explains; 0 for the task's own inputs.
+        lookalikes: tensors that a wrong result might be a copy of, by name.
+    """
+    if got.shape != own.shape:
+        return _refused("shape", f"the shape is {tuple(got.shape)}, not {tuple(own.shape)}")
+    if got.dtype != own.dtype:
+        return _refused("dtype", f"the dtype is {got.dtype}, not {own.dtype}")
+    if not own.is_floating_point():
+        return _exact(got, own, lookalikes or {})
+    limit = max(tolerance(truth, own, reduction), allowance)
+    scale = _scale(truth, own.dtype)
+    wrong_kind = ~_same_kind(got, own, truth)
+    finite = torch.isfinite(got) & torch.isfinite(truth)
+    difference = torch.where(finite, (got.double() - truth).abs(), 0.0)
+    error = math.inf if wrong_kind.any() else _largest(difference) / scale
+    passed = not wrong_kind.any() and error <= limit
+    verdict = Comparison(
+        passed=passed,
+        error=error,
+        reference_error=relative_error(own, truth),
+        limit=limit,
+        kernelbench=kernelbench_rule(got, own),
+    )
+    if passed:
+        return verdict
+    wrong = wrong_kind | ~(difference <= limit * scale)
+    detail = describe(wrong, got, truth, lookalikes or {})
+    category = "nonfinite" if wrong_kind.any() else "numerics"
+    return Comparison(
+        **{
+            **vars(verdict),
+            "category": category,
+            "message": _sentence(detail, error, limit),
+            "detail": detail,
+        }
+    )
+
+
+def relative_error(result: Tensor, truth: Tensor) -> float:
+    """``max|result - truth| / rms(truth)`` over the elements where both are finite."""
+    finite = torch.isfinite(result) & torch.isfinite(truth)
+    return _largest(torch.where(finite, (result.double() - truth).abs(), 0.0)) / _scale(truth, result.dtype)
+
+
+def tolerance(truth: Tensor, own: Tensor, reduction: int) -> float:
+    """The largest relative error that passes, by the rule at the top of this module."""
+    floor = EPSILON_FACTOR * torch.finfo(own.dtype).eps * math.sqrt(max(1, reduction))
+    return max(REFERENCE_FACTOR * relative_error(own, truth), floor)
+
+
+def kernelbench_rule(got: Tensor, own: Tensor) -> bool:
+    """KernelBench's allclose of a result with the reference's."""
+    if got.shape != own.shape:
+        return False
+    bound = KERNELBENCH_TOLERANCE.get(own.dtype, 1e-4)
+    return torch.allclose(got.to(own.dtype), own, atol=bound, rtol=bound)
+
+
+def default_reduction(tensors: Sequence[Tensor], weights: Sequence[bool]) -> int:
+    """A cautious guess at the longest sum behind one output element, from the operands' shapes alone.
+
+    The elements of one output channel's weights where there are weight matrices (exact for linear and
+    convolution layers), else of one row of the largest activation.  Sums over whole batches are longer
+    than this says, which makes the limit stricter, never laxer.
+    """
+    matrices = [t for t in tensors if t.is_floating_point() and t.dim() >= 2]
+    chosen = [t for t, weight in zip(tensors, weights, strict=True) if weight and t.dim() >= 2]
+    return max((t[0].numel() if t.shape[0] else 1 for t in chosen or matrices), default=1)
+
+
+def _scale(truth: Tensor, dtype: torch.dtype) -> float:
+    """Root mean square of the finite elements, at least the smallest normal number of `dtype`."""
+    values = truth[torch.isfinite(truth)].double()
+    floor = torch.finfo(dtype).tiny
+    if values.numel() == 0:
+        return floor
+    peak = float(values.abs().max())
+    if peak == 0.0:
+        return floor
+    # Scaled first: squares of large float64 numbers overflow.
+    return max(floor, peak * math.sqrt(float(((values / peak) ** 2).mean())))
+
+
+def _same_kind(got: Tensor, own: Tensor, truth: Tensor) -> Tensor:
+    """Where `got` is finite, NaN or an infinity as the reference is.
+
+    A result may also be what the truth is in the output's dtype: more accurate than the reference is
+    not wrong.
+    """
+    rounded = truth.to(own.dtype)
+    return (_kind(got) == _kind(own)) | (_kind(got) == _kind(rounded))
+
+
+def _kind(values: Tensor) -> Tensor:
+    """0 finite, 1 infinite, -1 minus infinity, 2 NaN."""
+    kinds = torch.where(torch.isposinf(values), 1, torch.where(torch.isneginf(values), -1, 0))
+    return torch.where(torch.isnan(values), 2, kinds)
+
+
+def _exact(got: Tensor, own: Tensor, lookalikes: Mapping[str, Tensor]) -> Comparison:
+    wrong = got.view(torch.uint8) != own.view(torch.uint8) if got.dtype is torch.bool else got != own
+    if not wrong.any():
+        return Comparison(passed=True, error=0.0, reference_error=0.0, limit=0.0, kernelbench=True)
+    detail = describe(wrong, got, own, lookalikes)
+    return Comparison(
+        passed=False,
+        error=math.inf,
+        reference_error=0.0,
+        limit=0.0,
+        kernelbench=False,
+        category="numerics",
+        message=_sentence(detail, math.inf, 0.0),
+        detail=detail,
+    )
+
+
+def _refused(category: str, message: str) -> Comparison:
+    return Comparison(
+        passed=False,
+        error=math.inf,
+        reference_error=0.0,
+        limit=0.0,
+        kernelbench=False,
+        category=category,
+        message=message,
+    )
+
+
+def _largest(values: Tensor) -> float:
+    return float(values.max()) if values.numel() else 0.0
+
+
+def _sentence(detail: Mapping[str, Any], error: float, limit: float) -> str:
+    index = ", ".join(map(str, detail["index"]))
+    against = f" (error {error:.3g}, limit {limit:.3g})" if math.isfinite(error) and limit else ""
+    return (
+        f"{detail['wrong']} of {detail['elements']} elements are wrong{against}: {detail['pattern']};"
+        f" first at [{index}]: expected {detail['expected']}, got {detail['got']}"
+    )

@@ -1,0 +1,224 @@
+"""A candidate set up to run: slots placed, weights bound, each call poisoned before and searched after."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import abi
+from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, poison, view
+from .candidate_fault import CandidateFault
+from .channel import Channel, Done
+from .encoding import DTYPES
+
+_FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
+_DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES.values())}
+_DEVICE_RESERVE = 256 << 20
+"""Device memory beyond the tensors that a first arena holds for workspace and bound memory."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a runner is started: the ``runner`` of the judge's methods ``check`` and ``time``."""
+
+    argv: tuple[str, ...]
+    load: str = ""
+    """Library or module that it loads; empty when the candidate is linked in."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    device: str = "cpu"
+    """Where the arena lies: ``cuda`` or host memory."""
+    isolate: bool = False
+    deadline_s: float = 30.0
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> "Launch":
+        """From JSON, all but ``argv`` optional."""
+        return cls(**{**params, "argv": tuple(params["argv"])})
+
+
+@dataclass(frozen=True)
+class Border:
+    """Names and kinds of the tensors that a candidate is called with, in the ABI's order."""
+
+    inputs: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """``activation``, ``parameter`` or ``buffer`` for each input."""
+    outputs: tuple[str, ...]
+    ints: tuple[int, ...] = ()
+    floats: tuple[float, ...] = ()
+
+    @property
+    def activations(self) -> list[bool]:
+        return [kind not in _FLAGS for kind in self.kinds]
+
+
+class Rig:
+    """One candidate in its own process; close it after use.
+
+    Raises:
+        CandidateFault: from every method, when the candidate misbehaves.
+        Unsupported: from `place`, `bind` and `run`, when it does not handle the extents.
+    """
+
+    def __init__(self, border: Border, launch: Launch) -> None:
+        self.border, self.launch = border, launch
+        self.device = torch.device(launch.device)
+        self.seed = 0
+        """Of the caller's generator, for operators that draw from it; 0 where none does."""
+        self.output = ""
+        """What the candidate printed, once it is closed."""
+        self.notes: list[str] = []
+        self.warnings: list[dict[str, Any]] = []
+        self._arena: Arena | None = None
+        self._channel: Channel | None = None
+        self._layout = Layout()
+        self._ins: list[Slot] = []
+        self._outs: list[Slot] = []
+        self._extra: list[Slot] = []
+        self._like: list[Tensor] = []
+
+    @property
+    def protections(self) -> list[str]:
+        return self._channel.protections if self._channel else []
+
+    def place(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        """Lay out slots for such inputs and results, and scratch memory as the candidate asks for it."""
+        self._layout = Layout()
+        self._ins = [
+            self._layout.add(f"input {n}", _nbytes(t))
+            for n, t in zip(self.border.inputs, tensors, strict=True)
+        ]
+        self._outs = [
+            self._layout.add(f"output {n}", _nbytes(t))
+            for n, t in zip(self.border.outputs, outputs, strict=True)
+        ]
+        self._inputs_like, self._like, self._extra = list(tensors), list(outputs), []
+        self._reserve(2 * self._layout.nbytes + _DEVICE_RESERVE)
+        self._write(tensors)
+        sizes = self._call("sizes")
+        wanted = (sizes.workspace_bytes, sizes.bound_bytes)
+        if min(wanted) < 0:
+            raise CandidateFault("launch_error", f"stitch_sizes asks for {min(wanted)} bytes")
+        self._extra = [
+            self._layout.add(name, nbytes)
+            for name, nbytes in zip(("workspace", "bound memory"), wanted, strict=True)
+        ]
+        self._reserve(self._layout.nbytes)
+        assert self._arena
+        fill_guards(self._arena, self._layout)
+
+    def bind(self, tensors: Sequence[Tensor]) -> Done:
+        """Let the candidate prepare these weights; activations are poisoned, so it cannot run ahead."""
+        self._write(tensors)
+        assert self._arena
+        for slot, activation in zip(self._ins, self.border.activations, strict=True):
+            if activation:
+                poison(self._arena, slot)
+        for slot in (*self._outs, *self._extra):
+            poison(self._arena, slot)
+        return self._call("bind")
+
+    def run(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], Done]:
+        """One launch on `tensors`, at the same addresses as ever; results are copies."""
+        self._write(tensors)
+        assert self._arena
+        for slot in (*self._outs, *self._extra[:1]):
+            poison(self._arena, slot)
+        done = self._call("run")
+        self._search(tensors)
+        return self.results(), done
+
+    def results(self) -> list[Tensor]:
+        """Copies of the output slots."""
+        assert self._arena
+        return [
+            view(self._arena, slot, like.dtype, tuple(like.shape)).clone()
+            for slot, like in zip(self._outs, self._like, strict=True)
+        ]
+
+    def close(self) -> None:
+        if self._channel:
+            self.output = self._channel.close()
+        if self._arena:
+            self._arena.close()
+
+    def _reserve(self, nbytes: int) -> None:
+        """An arena of at least `nbytes`, announced to the runner, which is started with the first."""
+        if self._arena and self._arena.nbytes >= nbytes:
+            return
+        if self._arena and self.device.type != "cuda":
+            raise CandidateFault(
+                "out_of_memory_host", f"{nbytes >> 30} GiB of tensors and scratch are asked for"
+            )
+        old, self._arena = self._arena, open_arena(nbytes, self.device)
+        if self._arena.note:
+            self.notes.append(self._arena.note)
+        if self._channel is None:
+            self._channel = Channel(
+                self.launch.argv,
+                arena=self._arena.announce(),
+                load=self.launch.load,
+                env=self.launch.env,
+                descriptors=self._arena.descriptors,
+                isolate=self.launch.isolate,
+                deadline_s=self.launch.deadline_s,
+            )
+        else:
+            self._channel.move(self._arena.announce())
+        if old:
+            old.close()
+
+    def _write(self, tensors: Sequence[Tensor]) -> None:
+        assert self._arena
+        for slot, tensor in zip(self._ins, tensors, strict=True):
+            view(self._arena, slot, tensor.dtype, tuple(tensor.shape)).copy_(tensor)
+
+    def description(self) -> abi.Call:
+        """The call as the runner is told it."""
+        call = abi.Call(ints=list(self.border.ints), floats=list(self.border.floats), rng=(self.seed, 0))
+        for name, kind, slot, like in zip(
+            self.border.inputs, self.border.kinds, self._ins, self._inputs_like, strict=True
+        ):
+            call.ins.append(_placed(name, _FLAGS.get(kind, 0), slot, like))
+        for name, slot, like in zip(self.border.outputs, self._outs, self._like, strict=True):
+            call.outs.append(_placed(name, 0, slot, like))
+        if self._extra:
+            call.workspace, call.bound = ((slot.offset, slot.nbytes) for slot in self._extra)
+        return call
+
+    def _call(self, verb: str) -> Done:
+        assert self._channel
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        done = self._channel.call(verb, self.description())
+        self.warnings += done.findings
+        return done
+
+    def _search(self, tensors: Sequence[Tensor]) -> None:
+        """Raise for what a call must not have touched: guard zones and inputs."""
+        assert self._arena
+        if broken := broken_guards(self._arena, self._layout):
+            fill_guards(self._arena, self._layout)
+            raise CandidateFault("out_of_bounds", f"memory outside the tensors was written: {broken[0]}")
+        for slot, tensor in zip(self._ins, tensors, strict=True):
+            kept = self._arena.memory[slot.offset : slot.end]
+            if tensor.numel() and not torch.equal(kept, _bytes(tensor).to(kept.device)):
+                raise CandidateFault("hack_suspected", f"{slot.name} was modified: inputs are read-only")
+
+
+def _placed(name: str, flags: int, slot: Slot, like: Tensor) -> abi.Placed:
+    shape = tuple(like.shape)
+    strides = tuple(torch.empty(shape, device="meta").stride())
+    token = re.sub(r"\s", "_", name) or "_"
+    return abi.Placed(token, _DTYPE_CODES[like.dtype], flags, slot.offset, slot.nbytes, shape, strides)
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.dtype.itemsize
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.contiguous().view(-1).view(torch.uint8)
