@@ -1,0 +1,21 @@
+"""The stitched program as a bundle: the folder ``stitched/`` and the single-file KernelBench form."""
+
+from stitch_tui.tools.bundle.contents import Kernel, Program, ReferenceSource, Structure
+from stitch_tui.tools.bundle.coverage import Basis, Coverage, coverage
+from stitch_tui.tools.bundle.reading import Bundle, BundledKernel, read_bundle
+from stitch_tui.tools.bundle.rendering import render, render_kernelbench
+
+__all__ = [
+    "Basis",
+    "Bundle",
+    "BundledKernel",
+    "Coverage",
+    "Kernel",
+    "Program",
+    "ReferenceSource",
+    "Structure",
+    "coverage",
+    "read_bundle",
+    "render",
+    "render_kernelbench",
+]

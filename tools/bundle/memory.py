@@ -1,0 +1,97 @@
+"""Places for intermediates: which kernel results may share memory, and where they lie."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stitch_tui.tools.bundle.contents import Kernel
+from stitch_tui.tools.bundle.schedule import Step, reads, writes
+from stitch_tui.tools.graph import Graph, TensorSpec
+
+ALIGNMENT = 256
+"""Bytes; what ``stitch.h`` promises for contiguous tensors."""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Steps from the one that writes a block to the last that may read it, inclusive; size in bytes."""
+
+    first: int
+    last: int
+    size: int
+
+
+def place(lifetimes: Mapping[str, Lifetime]) -> tuple[dict[str, int], int]:
+    """Byte offsets such that blocks alive at the same step never overlap, and the bytes of the whole.
+
+    Greedy by size, lowest offset that is free; within a few percent of the least for chains.
+    """
+    offsets: dict[str, int] = {}
+    for name in sorted(lifetimes, key=lambda name: (-lifetimes[name].size, lifetimes[name].first, name)):
+        mine, offset = lifetimes[name], 0
+        beside = [o for o in offsets if lifetimes[o].first <= mine.last and mine.first <= lifetimes[o].last]
+        for other in sorted(beside, key=offsets.__getitem__):
+            if offset + mine.size <= offsets[other]:
+                break
+            offset = max(offset, _aligned(offsets[other] + lifetimes[other].size))
+        offsets[name] = offset
+    return offsets, max((offsets[name] + lifetimes[name].size for name in offsets), default=0)
+
+
+def lifetimes(graph: Graph, steps: Sequence[Step]) -> dict[str, Lifetime]:
+    """Lifetimes of the kernel results that nothing outside of the program can still see afterwards.
+
+    A PyTorch operator may return a view of what it reads, so a value lives as long as whatever
+    PyTorch derives from it, and one that an output derives from is not placed at all.
+    """
+    position = {value: i for i, step in enumerate(steps) for value in writes(step)}
+    last = position | {new: len(steps) for new in graph.mutations.values() if new in position}
+    escapes = set(graph.outputs)
+    for index in range(len(steps) - 1, -1, -1):
+        step = steps[index]
+        made = writes(step)
+        until = index if isinstance(step, Kernel) else max(last[value] for value in made)
+        for value in reads(step):
+            if value in position:
+                last[value] = max(last[value], until)
+        if not isinstance(step, Kernel) and escapes.intersection(made):
+            escapes.update(reads(step))
+    return {
+        value: Lifetime(position[value], last[value], _aligned(span(graph.spec(value))))
+        for step in steps
+        if isinstance(step, Kernel)
+        for value in step.region.outputs
+        if value not in escapes
+    }
+
+
+def span(spec: TensorSpec) -> int:
+    """Bytes of a kernel result's memory."""
+    return spec.numel * spec.dtype.size
+
+
+def strides(spec: TensorSpec) -> tuple[int, ...]:
+    """A spec's strides in elements, spelled out."""
+    if spec.strides is not None:
+        return spec.strides
+    steps, step = [], 1
+    for extent in reversed(spec.shape):
+        steps.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(steps))
+
+
+def result_strides(spec: TensorSpec) -> tuple[int, ...]:
+    """Strides of a kernel's result: the spec's where they are dense, else contiguous.
+
+    A kernel cannot write an expanded tensor, whose elements share memory.
+    """
+    step = 1
+    for extent, stride in sorted(zip(spec.shape, strides(spec), strict=True), key=lambda pair: pair[::-1]):
+        if extent != 1 and stride != step:
+            return strides(TensorSpec(shape=spec.shape, dtype=spec.dtype))
+        step *= extent
+    return strides(spec)
+
+
+def _aligned(count: int) -> int:
+    return -(-count // ALIGNMENT) * ALIGNMENT

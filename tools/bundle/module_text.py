@@ -1,0 +1,220 @@
+"""``model_new.py`` as text: the loader, the program's facts, and ``ModelNew``."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stitch_tui.tools.bundle import parts
+from stitch_tui.tools.bundle.calls import TORCH_DTYPE, is_random
+from stitch_tui.tools.bundle.contents import Kernel, Program
+from stitch_tui.tools.bundle.forward import forward_text, input_specs, literal, one_line
+from stitch_tui.tools.bundle.memory import lifetimes, place, result_strides, strides
+from stitch_tui.tools.bundle.schedule import schedule
+from stitch_tui.tools.bundle.source_text import futures_first, raw, refuse_clashes, rename
+from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.graph import TensorSpec, ValueKind
+
+_PARTS = Path(parts.__file__).parent
+_NAMES = ("loader.py", "module.py")
+_RULE = "# " + "-" * 96
+_FLAGS = {ValueKind.PARAMETER: 1, ValueKind.BUFFER: 2, ValueKind.CONSTANT: 2}
+_CONSTANT_LIMIT = 65536
+"""Numbers in a constant that is written out in the program's text."""
+
+
+def folder_text(program: Program) -> str:
+    """``model_new.py`` of a bundle: kernels and reference are files beside it."""
+    name = one_line(program.reference.class_name)
+    make = f"stitch_reference(Path(__file__).resolve().parent / 'reference.py').{name}"
+    docstring = (
+        f"ModelNew: the program of {name} (reference.py) with {_count(program)}.\n\n"
+        "Written by stitch. Needs torch, an NVIDIA GPU and nvcc, not stitch; the kernels are compiled on\n"
+        "first use and kept in the user's cache. Takes the constructor arguments, the inputs and the\n"
+        "state_dict of the reference, for the shapes that it was verified with. Inference only.\n"
+    )
+    files = "Path(__file__).resolve().parent / 'kernels'"
+    return _module(program, docstring, "", files, make)
+
+
+def single_text(program: Program, header: str) -> str:
+    """The KernelBench form: one file with the reference's source and the kernels inside.
+
+    Args:
+        header: text of stitch.h.
+
+    Raises:
+        UsageError: the reference's source uses a name that this file needs for itself.
+    """
+    renamed = f"{program.reference.class_name}Reference"
+    docstring = (
+        f"ModelNew: the program of {one_line(program.reference.class_name)} with {_count(program)}.\n\n"
+        "Written by stitch. Needs torch, an NVIDIA GPU and nvcc. The reference's own source comes first:\n"
+        f"{renamed} only makes the initial weights, its forward is never called. Inference only.\n"
+    )
+    refuse_clashes(program.reference.text, "\n".join(map(_part, _NAMES)))
+    source = rename(program.reference.text, program.reference.class_name, renamed)
+    texts = {"stitch.h": header, **{kernel.file: kernel.source for kernel in program.stitched}}
+    entries = "".join(f"    {literal(name)}: {raw(text)},\n" for name, text in texts.items())
+    embedded = f"{_RULE}\n# The reference, as it was verified; its class renamed.\n\n{source.strip()}\n\n"
+    return futures_first(_module(program, docstring, embedded, f"{{\n{entries}}}", renamed))
+
+
+def _count(program: Program) -> str:
+    owned = sum(len(kernel.region.nodes) for kernel in program.stitched)
+    kernels = len(program.stitched)
+    return (
+        f"{owned} of {len(program.graph.nodes)} operators in {kernels} CUDA kernel file{'s'[: kernels != 1]}"
+    )
+
+
+def _module(program: Program, docstring: str, embedded: str, files: str, make: str) -> str:
+    loader, module = map(_part, _NAMES)
+    imports = sorted({line for text in (loader, module) for line in _imports(text)}, key=_import_order)
+    bodies = "".join(f"{_RULE}{text.partition(_RULE)[2].rstrip()}\n\n\n" for text in (loader, module))
+    standard = "\n".join(line for line in imports if "torch" not in line)
+    return (
+        f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n{embedded}'
+        f"{bodies}{_RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program, files, make)}"
+    )
+
+
+def _part(name: str) -> str:
+    return (_PARTS / name).read_text(encoding="utf-8")
+
+
+def _imports(text: str) -> Iterator[str]:
+    """Import lines of a part, without those between the parts; names from one module are merged later."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import):
+            yield from (f"import {alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith("stitch_tui"):
+            yield from (f"from {node.module} import {alias.name}" for alias in node.names)
+
+
+def _import_order(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line
+
+
+def _class(program: Program, files: str, make: str) -> str:
+    return (
+        'class ModelNew(StitchModule):\n    """The stitched program."""\n\n'
+        f"    stitch_program = {_facts(program, files)}\n\n"
+        "    def __init__(self, *args, **kwargs):\n"
+        f"        super().__init__({make}(*args, **kwargs))\n\n"
+        f"{forward_text(program, schedule(program.graph, program.stitched))}\n"
+    )
+
+
+def _facts(program: Program, files: str) -> str:
+    """The ``StitchProgram`` of the module, one fact a line."""
+    graph = program.graph
+    read = {value for node in graph.nodes for value in node.operands} | {*graph.outputs, *graph.mutations}
+    weights = {
+        source.target: source.spec
+        for source in graph.sources
+        if source.kind in (ValueKind.PARAMETER, ValueKind.BUFFER) and source.id in read
+    }
+    inputs = {leaf: source.spec for leaf, source in input_specs(program).items()}
+    offsets, arena = place(lifetimes(graph, schedule(graph, program.stitched)))
+    kernels = "".join(_kernel(program, kernel, offsets) for kernel in program.stitched)
+    lines = [
+        f"mode={literal(program.reference.mode)},",
+        f"files={files},",
+        f"inputs={_specs(inputs)},",
+        f"weights={_specs(weights)},",
+        f"constants={_constants(program)},",
+        f"kernels=({_indented(kernels)}),",
+        f"arena_bytes={arena},",
+    ]
+    return "StitchProgram(\n" + "".join(f"        {line}\n" for line in lines) + "    )"
+
+
+def _specs(specs: Mapping[str, TensorSpec]) -> str:
+    rows = (
+        f"            {literal(name)}: ({spec.shape!r}, {TORCH_DTYPE[spec.dtype]}),\n"
+        for name, spec in specs.items()
+    )
+    return "{\n" + "".join(rows) + "        }" if specs else "{}"
+
+
+def _constants(program: Program) -> str:
+    rows = [
+        f"            {literal(source.target)}: {_constant(program, source.target, source.spec)},\n"
+        for source in program.graph.sources
+        if source.kind is ValueKind.CONSTANT
+    ]
+    return "{\n" + "".join(rows) + "        }" if rows else "{}"
+
+
+def _constant(program: Program, target: str, spec: TensorSpec) -> str:
+    """None for an attribute of the reference, else the values and the dtype."""
+    if target not in program.constants:
+        return "None"
+    if spec.numel > _CONSTANT_LIMIT:
+        raise UsageError(
+            f"the constant {target} has {spec.numel} elements",
+            why=f"model_new.py writes out at most {_CONSTANT_LIMIT}",
+            advice="make it a buffer of the model",
+        )
+    return f"({_values(program.constants[target].values)}, {TORCH_DTYPE[spec.dtype]})"
+
+
+def _values(values: Any) -> str:
+    if isinstance(values, (list, tuple)):
+        return f"[{', '.join(_values(item) for item in values)}]"
+    text = repr(values)
+    return f'float("{text}")' if text in ("inf", "-inf", "nan") else text
+
+
+def _indented(text: str) -> str:
+    return f"\n{text}        " if text else ""
+
+
+def _kernel(program: Program, kernel: Kernel, offsets: Mapping[str, int]) -> str:
+    """One ``StitchKernel`` of the facts."""
+    graph = program.graph
+    rows = [f"{literal(kernel.id)},", f"{literal(kernel.file)},"]
+    rows.append(_tensors(_input(program, value) for value in kernel.region.inputs))
+    rows.append(_tensors(_output(graph.spec(value), value, offsets) for value in kernel.region.outputs))
+    options: dict[str, Sequence[Any] | bool] = {
+        "ints": kernel.region.ints,
+        "floats": kernel.region.floats,
+        "options": kernel.options,
+        "random": any(is_random(graph.node[name]) for name in kernel.region.nodes),
+    }
+    rows += [f"{name}={_python(value)}," for name, value in options.items() if value]
+    body = "".join(f"                {row}\n" for row in rows)
+    return f"            StitchKernel(\n{body}            ),\n"
+
+
+def _python(value: Any) -> str:
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_python, value))}{',' if len(value) == 1 else ''})"
+    return _values(value)
+
+
+def _tensors(rows: Iterator[str]) -> str:
+    body = "".join(f"                    {row},\n" for row in rows)
+    return f"(\n{body}                )," if body else "(),"
+
+
+def _input(program: Program, value: str) -> str:
+    graph, kind = program.graph, program.graph.kind(value)
+    spec = graph.spec(value)
+    name = graph.source[value].target if value in graph.source else value
+    weight = ""
+    if flags := _FLAGS.get(kind, 0):
+        # Running statistics change with every call; only what a user changes makes bind run again.
+        weight = f", flags={flags}" + ("" if value in graph.mutations else ", fixed=True")
+    return (
+        f"StitchTensor({literal(name)}, {TORCH_DTYPE[spec.dtype]}, {spec.shape!r}, {strides(spec)!r}{weight})"
+    )
+
+
+def _output(spec: TensorSpec, value: str, offsets: Mapping[str, int]) -> str:
+    where = f", offset={offsets[value]}" if value in offsets else ""
+    layout = result_strides(spec)
+    return f"StitchTensor({literal(value)}, {TORCH_DTYPE[spec.dtype]}, {spec.shape!r}, {layout!r}{where})"
