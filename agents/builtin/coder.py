@@ -1,0 +1,62 @@
+"""The built-in Coder: the next strategy for a region as CUDA C++ text, no model involved."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from stitch_tui.agents.builtin import cost, emit_gemm, emit_pointwise, emit_rows
+from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
+from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.tools.graph import Graph, Region
+
+_EMITTER = {Kind.POINTWISE: emit_pointwise, Kind.ROWS: emit_rows, Kind.GEMM: emit_gemm}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One attempt at a subtask."""
+
+    source: str
+    """Text of the `.cu`."""
+    strategy: str
+    """Short name, ``tile-64x64x16``."""
+    note: str
+    """The strategy in a sentence."""
+
+
+def strategies(subtask: Subtask) -> list[Tune]:
+    """Every strategy for a subtask, the most promising first."""
+    return _EMITTER[subtask.kind].strategies(subtask)
+
+
+def emit_source(graph: Graph, subtask: Subtask, tune: Tune) -> str:
+    """The `.cu` of one strategy; the same arguments give the same bytes."""
+    return _EMITTER[subtask.kind].source(graph, subtask, tune, cost.sentence(graph, subtask.region))
+
+
+def reduction_length(graph: Graph, region: Region) -> int:
+    """Longest sum behind one element of the result, for the tolerance.
+
+    Raises:
+        NotFusable: the region is not one that this Coder writes.
+    """
+    return lower(graph, region).reduction_length
+
+
+class BuiltinCoder:
+    """Attempts are the strategies of the region's kind, in order; there is nothing to remember."""
+
+    def attempt(self, graph: Graph, region: Region, n: int, feedback: Any = None) -> Candidate | None:
+        """Candidate number `n` (from 0), or None when no strategy or no template is left.
+
+        Args:
+            feedback: the last verdict; unused, since every strategy is measured and the best is kept.
+        """
+        try:
+            subtask = lower(graph, region)
+        except NotFusable:
+            return None
+        tunes = strategies(subtask)
+        if n >= len(tunes):
+            return None
+        tune = tunes[n]
+        return Candidate(emit_source(graph, subtask, tune), tune.name, tune.sentence)

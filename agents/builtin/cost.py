@@ -1,0 +1,65 @@
+"""What a region must at least do: FLOPs, bytes, time measured in the reference, roofline bound."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stitch_tui.agents.builtin import shapes
+from stitch_tui.tools.graph import Graph, Node, Region
+
+LAUNCH_US = 2.0
+UNMEASURED = (50e6, 3e6)
+"""FLOPs and bytes per microsecond that stand in for a measurement: they only rank subtasks."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Measured peaks of a device, for roofline bounds."""
+
+    flops_per_us: float
+    bytes_per_us: float
+
+
+def node_flops(graph: Graph, node: Node) -> float:
+    """The judge's figure, or 2MNK for a product and one per element for anything else."""
+    if node.flops or shapes.is_plain(node):
+        return node.flops
+    if node.op in shapes.PRODUCTS:
+        position = 1 if "addmm" in node.op or "baddbmm" in node.op else 0
+        inner = graph.spec(shapes.ref(node.args[position])).shape[-1]
+        return 2.0 * node.spec.numel * inner
+    return float(node.spec.numel)
+
+
+def region_flops(graph: Graph, nodes: Iterable[str]) -> float:
+    return sum(node_flops(graph, graph.node[n]) for n in nodes)
+
+
+def region_bytes(graph: Graph, region: Region) -> int:
+    """Bytes that cross the border: the least that any kernel moves."""
+    return sum(graph.spec(v).nbytes for v in (*region.inputs, *region.outputs))
+
+
+def bound_us(graph: Graph, region: Region, machine: Machine | None) -> float | None:
+    """Roofline bound of the region as one kernel; None without a machine."""
+    if machine is None:
+        return None
+    arithmetic = region_flops(graph, region.nodes) / machine.flops_per_us
+    return max(arithmetic, region_bytes(graph, region) / machine.bytes_per_us)
+
+
+def node_us(graph: Graph, node: Node) -> float:
+    """Measured time, or an estimate that only ranks nodes."""
+    if node.time_us is not None:
+        return node.time_us
+    if shapes.is_plain(node):
+        return 0.0
+    moved = node.bytes_moved or node.spec.nbytes + sum(graph.spec(v).nbytes for v in node.operands)
+    flops, bandwidth = UNMEASURED
+    return LAUNCH_US + max(node_flops(graph, node) / flops, moved / bandwidth)
+
+
+def sentence(graph: Graph, region: Region) -> str:
+    """The region's least work, for the head of a file."""
+    flops, moved = region_flops(graph, region.nodes), region_bytes(graph, region)
+    text = f"At the reference's sizes: {flops:.4g} FLOPs, at least {moved} bytes to move"
+    return f"{text} ({flops / moved:.3g} FLOPs a byte)." if moved else f"{text}."

@@ -1,0 +1,251 @@
+"""Matrix products with fused epilogue: shared-memory tiles, register blocking, double buffering."""
+
+from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.ir import GemmRoot, Subtask, Tune
+from stitch_tui.tools.graph import Graph
+
+SENTENCE = (
+    "Tiles of {0}x{1} results, {2} deep, double-buffered in shared memory; "
+    "256 threads with {3}x{4} results each in registers."
+)
+TILES = ((128, 128, 8), (64, 64, 16), (128, 64, 16), (32, 32, 32))
+MULTIPROCESSORS = 132  # of an H200; only orders the strategies
+
+
+def strategies(subtask: Subtask) -> list[Tune]:
+    """Every tile size; first the largest tiles that still give each multiprocessor one."""
+    assert isinstance(subtask.root, GemmRoot)
+    m, n, _ = subtask.root.extents
+
+    def idle(tile: tuple[int, int, int]) -> bool:
+        return -(-m // tile[0]) * -(-n // tile[1]) < MULTIPROCESSORS
+
+    ordered = sorted(TILES, key=lambda t: (idle(t), t[0] * t[1] if idle(t) else -t[0] * t[1]))
+    return [_tune(*tile) for tile in ordered]
+
+
+def _tune(m: int, n: int, k: int) -> Tune:
+    sizes = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP": 8}
+    return Tune(f"tile-{m}x{n}x{k}", SENTENCE.format(m, n, k, m // 16, n // 16), sizes)
+
+
+def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
+    """The `.cu` text."""
+    tensors = emit.border(graph, subtask)
+    parts = [
+        emit.opening(subtask, tensors, tune, bound),
+        emit.constants(subtask.rank, len(subtask.accesses) + 2),
+        emit.template("scalar"),
+        emit.template("space"),
+        emit.template("gemm"),
+        _kernel(subtask, tensors),
+        emit.call_check(tensors),
+        _run(subtask, tensors),
+    ]
+    return "\n\n".join(parts)
+
+
+def _kernel(subtask: Subtask, tensors: emit.Border) -> str:
+    root = subtask.root
+    assert isinstance(root, GemmRoot)
+    operands = [
+        f"const {c_scalar.C_TYPE[root.a.dtype]}* __restrict__ a",
+        f"const {c_scalar.C_TYPE[root.b.dtype]}* __restrict__ b",
+    ]
+    parameters = ",\n    ".join(
+        ["Space space", "Problem p", *operands, *emit.parameters(tensors, subtask.accesses)]
+    )
+    text = _MAIN_LOOP.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = text.replace("@A_VALUE@", c_scalar.widened(root.a.dtype, "a[place]"))
+    text = text.replace("@B_VALUE@", c_scalar.widened(root.b.dtype, "b[place]"))
+    return text.replace("@EPILOGUE@", "\n".join(_epilogue(subtask, tensors)))
+
+
+_MAIN_LOOP = """\
+__global__ void __launch_bounds__(THREADS) @NAME@(
+    @PARAMETERS@) {
+  __shared__ __align__(16) float a_tile[2][BLOCK_K][BLOCK_M + PAD];
+  __shared__ __align__(16) float b_tile[2][BLOCK_K][BLOCK_N + PAD];
+  __shared__ int64_t a_row[BLOCK_M];
+  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  const bool a_along_k = p.a_k == 1, b_along_k = p.b_k == 1;
+  const int64_t b_n = space.inner[1];
+  for (int64_t index = blockIdx.x; index < p.tiles; index += gridDim.x) {
+    const Tile tile = tile_at(p, index);
+    int64_t base[OPERANDS] = {};
+    locate(space, 0, p.batch_dims, tile.batch, base);
+    __syncthreads();  // the previous tile is read no more
+    for (int i = threadIdx.x; i < BLOCK_M; i += THREADS) {
+      int64_t at[OPERANDS] = {};
+      if (tile.m + i < p.m) locate(space, p.batch_dims, p.row_dims, tile.m + i, at);
+      a_row[i] = base[0] + at[0];
+    }
+    __syncthreads();
+
+    float a_next[A_ITEMS], b_next[B_ITEMS];
+    const auto fetch = [&](int64_t k0) {
+#pragma unroll
+      for (int i = 0; i < A_ITEMS; ++i) {
+        const Spot s = spot(threadIdx.x + i * THREADS, BLOCK_M, a_along_k);
+        const int64_t place = a_row[s.x] + (k0 + s.k) * p.a_k;
+        a_next[i] = tile.m + s.x < p.m && k0 + s.k < p.k ? @A_VALUE@ : 0.0f;
+      }
+#pragma unroll
+      for (int i = 0; i < B_ITEMS; ++i) {
+        const Spot s = spot(threadIdx.x + i * THREADS, BLOCK_N, b_along_k);
+        const int64_t place = base[1] + (tile.n + s.x) * b_n + (k0 + s.k) * p.b_k;
+        b_next[i] = tile.n + s.x < p.n && k0 + s.k < p.k ? @B_VALUE@ : 0.0f;
+      }
+    };
+    const auto keep = [&](int buffer) {
+#pragma unroll
+      for (int i = 0; i < A_ITEMS; ++i) {
+        const Spot s = spot(threadIdx.x + i * THREADS, BLOCK_M, a_along_k);
+        a_tile[buffer][s.k][s.x] = a_next[i];
+      }
+#pragma unroll
+      for (int i = 0; i < B_ITEMS; ++i) {
+        const Spot s = spot(threadIdx.x + i * THREADS, BLOCK_N, b_along_k);
+        b_tile[buffer][s.k][s.x] = b_next[i];
+      }
+    };
+
+    float sum[THREAD_M][THREAD_N] = {};
+    fetch(0);
+    keep(0);
+    __syncthreads();
+    int buffer = 0;
+    for (int64_t k0 = 0; k0 < p.k; k0 += BLOCK_K) {
+      const bool more = k0 + BLOCK_K < p.k;
+      if (more) fetch(k0 + BLOCK_K);  // in flight while this tile is multiplied
+#pragma unroll
+      for (int k = 0; k < BLOCK_K; ++k) {
+        float a_part[THREAD_M], b_part[THREAD_N];
+        read_run(a_part, a_tile[buffer][k], ty);
+        read_run(b_part, b_tile[buffer][k], tx);
+#pragma unroll
+        for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+          for (int j = 0; j < THREAD_N; ++j) sum[i][j] += a_part[i] * b_part[j];
+        }
+      }
+      if (more) {
+        keep(buffer ^ 1);
+        __syncthreads();
+      }
+      buffer ^= 1;
+    }
+
+#pragma unroll
+    for (int i = 0; i < THREAD_M; ++i) {
+      const int64_t m = tile.m + place_of<THREAD_M>(ty, i);
+      if (m >= p.m) continue;
+      int64_t at[OPERANDS] = {};
+      locate(space, p.batch_dims, p.row_dims, m, at);
+#pragma unroll
+      for (int o = 0; o < OPERANDS; ++o) at[o] += base[o];
+#pragma unroll
+      for (int j = 0; j < THREAD_N; ++j) {
+        const int64_t n = tile.n + place_of<THREAD_N>(tx, j);
+        if (n >= p.n) continue;
+@EPILOGUE@
+      }
+    }
+  }
+}"""
+
+
+def _epilogue(subtask: Subtask, tensors: emit.Border) -> list[str]:
+    lines = []
+    for index, instr in enumerate(subtask.dag.instrs):
+        if instr.op == "root":
+            lines.append(f"        const float v{index} = sum[i][j];")
+        elif instr.op == "load":
+            value = _element(subtask, tensors, int(instr.literal))
+            access = subtask.accesses[int(instr.literal)]
+            register = instr.register.value
+            lines.append(f"        const {register} v{index} = {c_scalar.widened(access.dtype, value)};")
+        else:
+            lines += emit.assignments(subtask.dag.instrs, [index], "        ")
+    for store in subtask.dag.stores:
+        value = c_scalar.narrowed(subtask.accesses[store.access].dtype, f"v{store.instr}")
+        lines.append(f"        {_element(subtask, tensors, store.access)} = {value};")
+    return lines
+
+
+def _element(subtask: Subtask, tensors: emit.Border, number: int) -> str:
+    name = emit.operand_name(tensors, subtask.accesses[number], number)
+    return f"{name}[at[{number + 2}] + n * space.inner[{number + 2}]]"
+
+
+def _run(subtask: Subtask, tensors: emit.Border) -> str:
+    root, accesses = subtask.root, subtask.accesses
+    assert isinstance(root, GemmRoot)
+    arguments = ", ".join(
+        [
+            "space",
+            "p",
+            emit.pointer(root.a, tensors),
+            emit.pointer(root.b, tensors),
+            *emit.arguments(tensors, accesses),
+        ]
+    )
+    batch_dims = subtask.rank - 2 if root.batched else 0
+    row_dims = subtask.rank - 1 - batch_dims
+    body = [
+        *_views(root, tensors),
+        "  const int last = RANK - 1;",
+        "  Space space = empty_space();",
+        "  widen(space, rows_of_a);",
+        "  widen(space, columns_of_b);",
+        *emit.widening(tensors, accesses, -1),
+        "  if (!place(space, 0, rows_of_a) || !place(space, 1, columns_of_b)) return STITCH_UNSUPPORTED_SHAPE;",
+        *emit.placing(tensors, accesses, -1, first=2),
+        "  const int64_t count = points(space, 0, RANK);",
+        *emit.covering(tensors, accesses, "count"),
+        "  if (count == 0) return STITCH_OK;",
+        "  Problem p = {};",
+        "  p.n = space.extent[last];",
+        f"  p.m = points(space, {batch_dims}, {row_dims});",
+        "  p.k = a_view.shape[a_view.ndim - 1];",
+        "  p.a_k = a_view.strides[a_view.ndim - 1];",
+        "  p.b_k = b_view.strides[b_view.ndim - 2];",
+        "  p.tiles_m = (p.m + BLOCK_M - 1) / BLOCK_M;",
+        "  p.tiles_n = (p.n + BLOCK_N - 1) / BLOCK_N;",
+        f"  p.tiles = points(space, 0, {batch_dims}) * p.tiles_m * p.tiles_n;",
+        "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = space.stride[o][last];",
+        f"  p.batch_dims = coalesce(space, 0, {batch_dims});",
+        f"  p.row_dims = coalesce(space, p.batch_dims, {row_dims});",
+        f"  {emit.kernel_name(subtask)}<<<grid_for(p.tiles), THREADS, 0, stream>>>({arguments});",
+    ]
+    return "\n\n".join([_VIEW, emit.main_function(body)])
+
+
+_VIEW = """\
+// A tensor with its last two dimensions swapped, or with one of them made 1 so that it repeats.
+struct View : stitch_tensor {
+  int64_t extents[RANK + 1], steps[RANK + 1];
+  View(const stitch_tensor& t, bool transposed) : stitch_tensor(t) {
+    for (int d = 0; d < ndim; ++d) {
+      const int from = !transposed || d < ndim - 2 ? d : 2 * ndim - 3 - d;
+      extents[d] = t.shape[from], steps[d] = t.strides[from];
+    }
+    shape = extents, strides = steps;
+  }
+  View(const View& other) : View(other, false) {}
+  View repeated_along(int d) const {
+    View v(*this, false);
+    v.extents[d] = 1;
+    return v;
+  }
+};"""
+
+
+def _views(root: GemmRoot, tensors: emit.Border) -> list[str]:
+    a, b = tensors.tensor(root.a).where, tensors.tensor(root.b).where
+    return [
+        f"  const View a_view({a}, {str(root.a.transposed).lower()}), b_view({b}, {str(root.b.transposed).lower()});",
+        "  const View rows_of_a = a_view.repeated_along(a_view.ndim - 1);",
+        "  const View columns_of_b = b_view.repeated_along(b_view.ndim - 2);",
+        "  if (a_view.shape[a_view.ndim - 1] != b_view.shape[b_view.ndim - 2]) return STITCH_UNSUPPORTED_SHAPE;",
+    ]

@@ -1,0 +1,107 @@
+"""Pointwise kernels: one grid-stride loop over packs of neighbouring elements, any broadcast."""
+
+from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.ir import Subtask, Tune
+from stitch_tui.tools.graph import Graph
+
+PACK_BYTES = 16
+
+
+def strategies(subtask: Subtask) -> list[Tune]:
+    """Packs of 128 bits first; then smaller blocks; then one element at a time."""
+    widest = max(a.dtype.size for a in subtask.accesses)
+    pack = max(PACK_BYTES // widest, 2)
+    many = f"Each thread moves packs of {pack} elements with 128-bit accesses, one at a time where they do not fit."
+    return [
+        Tune("vector", many, {"THREADS": 256, "PACK": pack}),
+        Tune("vector-small-blocks", many, {"THREADS": 128, "PACK": pack}),
+        Tune("scalar", "Each thread computes one element at a time.", {"THREADS": 256, "PACK": 1}),
+    ]
+
+
+def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
+    """The `.cu` text."""
+    tensors = emit.border(graph, subtask)
+    parts = [
+        emit.opening(subtask, tensors, tune, bound),
+        emit.constants(subtask.rank, len(subtask.accesses)),
+        emit.template("scalar"),
+        emit.template("space"),
+        emit.template("pack"),
+        _kernel(subtask, tensors),
+        emit.call_check(tensors),
+        _run(subtask, tensors, tune),
+    ]
+    return "\n\n".join(parts)
+
+
+def _kernel(subtask: Subtask, tensors: emit.Border) -> str:
+    name, accesses = emit.kernel_name(subtask), subtask.accesses
+    parameters = ",\n    ".join(["Space space", "int64_t count", *emit.parameters(tensors, accesses)])
+    lines = [
+        "template <int VEC>",
+        f"__global__ void __launch_bounds__(THREADS) {name}(\n    {parameters}) {{",
+        "  const int64_t step = (int64_t)gridDim.x * THREADS * VEC;",
+        "  for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC; first < count; first += step) {",
+        "    int64_t at[OPERANDS] = {};",
+        "    locate(space, 0, space.rank, first, at);",
+        "    const int live = count - first < VEC ? int(count - first) : VEC;",
+    ]
+    for i, access in enumerate(accesses):
+        c_type, operand = c_scalar.C_TYPE[access.dtype], emit.operand_name(tensors, access, i)
+        value = "" if access.output else f" = load_pack<VEC>({operand} + at[{i}], space.inner[{i}], live)"
+        lines.append(f"    Pack<{c_type}, VEC> pack{i}{value};")
+    lines += ["#pragma unroll", "    for (int e = 0; e < VEC; ++e) {", *_body(subtask), "    }"]
+    for i, access in enumerate(accesses):
+        if access.output:
+            operand = emit.operand_name(tensors, access, i)
+            lines.append(f"    store_pack<VEC>({operand} + at[{i}], space.inner[{i}], live, pack{i});")
+    return "\n".join([*lines, "  }", "}"])
+
+
+def _body(subtask: Subtask) -> list[str]:
+    lines = []
+    for index, instr in enumerate(subtask.dag.instrs):
+        if instr.op == "load":
+            number = int(instr.literal)
+            value = c_scalar.widened(subtask.accesses[number].dtype, f"pack{number}.at[e]")
+            lines.append(f"      const {instr.register.value} v{index} = {value};")
+        else:
+            lines += emit.assignments(subtask.dag.instrs, [index], "      ")
+    for store in subtask.dag.stores:
+        value = c_scalar.narrowed(subtask.accesses[store.access].dtype, f"v{store.instr}")
+        lines.append(f"      pack{store.access}.at[e] = {value};")
+    return lines
+
+
+def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
+    name, accesses = emit.kernel_name(subtask), subtask.accesses
+    arguments = ", ".join(["space", "count", *emit.arguments(tensors, accesses)])
+    packs = " &&\n      ".join(
+        f"packs(space, {i}, {tensors.tensor(a).where}, {a.dtype.size}, PACK, {str(a.output).lower()})"
+        for i, a in enumerate(accesses)
+    )
+    launch = "<<<grid_for((count + THREADS * {0} - 1) / (THREADS * {0})), THREADS, 0, stream>>>"
+    body = [
+        "  Space space = empty_space();",
+        *emit.widening(tensors, accesses, -1),
+        *emit.placing(tensors, accesses, -1),
+        "  const int64_t count = points(space, 0, RANK);",
+        *emit.covering(tensors, accesses, "count"),
+        "  if (count == 0) return STITCH_OK;",
+        "  coalesce(space, 0, RANK);",
+        "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = space.rank ? space.stride[o][space.rank - 1] : 0;",
+    ]
+    scalar = f"{name}<1>{launch.format(1)}({arguments});"
+    if tune.constants["PACK"] == 1:
+        body.append(f"  {scalar}")
+    else:
+        body += [
+            f"  const bool packed = {packs};",
+            "  if (packed) {",
+            f"    {name}<PACK>{launch.format('PACK')}({arguments});",
+            "  } else {",
+            f"    {scalar}",
+            "  }",
+        ]
+    return emit.main_function(body)

@@ -1,0 +1,203 @@
+"""What the built-in Coder emits from: one subtask as a root operation with scalar programs around it.
+
+A subtask iterates over a rectangular *space*.  Every tensor at its border is an `Access` into that
+space, and everything that happens at one point of it is a `ScalarDag`.  New node kinds (convolution,
+pooling, scan, attention) add a `Kind` and a root; the scalar programs around them stay the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from stitch_tui.tools.graph import DType, Region
+
+FLOATS = (DType.F32, DType.F16, DType.BF16)
+
+
+class NotFusable(Exception):
+    """These nodes cannot be one kernel of the built-in Coder; the message says why."""
+
+
+class Kind(StrEnum):
+    """What the kernel is built around."""
+
+    POINTWISE = "pointwise"
+    ROWS = "rows"
+    GEMM = "gemm"
+
+
+class Register(StrEnum):
+    """The type in which a scalar is held: f16 and bf16 are computed in f32, integers in 64 bits."""
+
+    F32 = "float"
+    I64 = "long long"
+    BOOL = "bool"
+
+
+def register_of(dtype: DType) -> Register:
+    """The register type of a tensor's elements.
+
+    Raises:
+        NotFusable: f64, which would need double arithmetic throughout.
+    """
+    if dtype is DType.F64:
+        raise NotFusable("f64 stays with PyTorch")
+    if dtype in FLOATS:
+        return Register.F32
+    return Register.BOOL if dtype is DType.BOOL else Register.I64
+
+
+class Align(StrEnum):
+    """How a border tensor's dimensions meet those of the space."""
+
+    BROADCAST = "BROADCAST"
+    """From the right, extents 1 repeat."""
+    RESHAPED = "RESHAPED"
+    """Another shape with as many elements in the same order: a view that costs nothing."""
+    ROW = "ROW"
+    """As BROADCAST, without the reduced dimension (a reduction with keepdim=False)."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A border tensor as the kernel sees it."""
+
+    value: str
+    dtype: DType
+    rank: int
+    align: Align
+    output: bool = False
+    per_row: bool = False
+    """One element for each row of the space, as a reduction gives."""
+
+
+@dataclass(frozen=True)
+class Instr:
+    """One value of a scalar program; `args` are indices of earlier ones.
+
+    ``load`` reads `Access` number `literal`; ``const`` is `literal`; ``root`` is the product of a GEMM;
+    ``sum``, ``max_of`` and ``min_of`` reduce over a row; ``count`` is the length of a row.
+    """
+
+    op: str
+    register: Register
+    args: tuple[int, ...] = ()
+    literal: float | int | bool = 0
+
+
+REDUCTIONS = ("sum", "max_of", "min_of")
+
+
+@dataclass(frozen=True)
+class Store:
+    """The value that goes to an output: `instr` to `Access` number `access`."""
+
+    instr: int
+    access: int
+
+
+@dataclass(frozen=True)
+class ScalarDag:
+    """A scalar program in SSA form, evaluated at each point of the space in f32."""
+
+    instrs: tuple[Instr, ...]
+    stores: tuple[Store, ...]
+
+    def levels(self) -> tuple[int, ...]:
+        """For each value, how many reductions over the row must be finished before it is known."""
+        level: list[int] = []
+        for instr in self.instrs:
+            needed = max((level[a] for a in instr.args), default=0)
+            level.append(needed + (instr.op in REDUCTIONS))
+        return tuple(level)
+
+
+def constant_along_rows(instrs: Sequence[Instr], accesses: Sequence[Access]) -> tuple[bool, ...]:
+    """For each value of a scalar program, whether it is the same along a row."""
+    same: list[bool] = []
+    for instr in instrs:
+        if instr.op == "load":
+            same.append(accesses[int(instr.literal)].per_row)
+        else:
+            fixed = instr.op in (*REDUCTIONS, "count", "const")
+            same.append(fixed or (bool(instr.args) and all(same[a] for a in instr.args)))
+    return tuple(same)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand of a product: rows are the second last dimension, unless `transposed`."""
+
+    value: str
+    dtype: DType
+    rank: int
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class GemmRoot:
+    """``out[batch.., m, n] = sum over k of a[batch.., m, k] * b[batch.., k, n]``."""
+
+    a: Matrix
+    b: Matrix
+    batched: bool
+    """False: `b` is one matrix, and all leading dimensions of `a` are rows."""
+    extents: tuple[int, int, int]
+    """M, N, K in this graph; a hint for the order of strategies, the kernel reads its own."""
+
+
+@dataclass(frozen=True)
+class RowsRoot:
+    """Reductions along one row of the space and pointwise work before and after them."""
+
+    axis: int
+    """First reduced dimension."""
+    inner: int
+    """How many neighbouring dimensions are reduced together."""
+    extents: tuple[int, int]
+    """Rows and row length in this graph; a hint."""
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """How values are computed and rounded.
+
+    Interior values of f16 and bf16 programs stay in f32 and are rounded once, where they leave the
+    kernel or where the program itself casts; eager PyTorch rounds after every operator.
+    """
+
+    multiply: str = "f32"
+    accumulate: str = "f32"
+
+
+@dataclass(frozen=True)
+class Subtask:
+    """One kernel: root, scalar program, border."""
+
+    kind: Kind
+    region: Region
+    title: str
+    rank: int
+    """Dimensions of the space."""
+    accesses: tuple[Access, ...]
+    dag: ScalarDag
+    root: GemmRoot | RowsRoot | None = None
+    numerics: Numerics = Numerics()
+    proof: tuple[str, ...] = ()
+    """Algebraic rewrites that were applied, with their side conditions; none yet."""
+
+    @property
+    def reduction_length(self) -> int:
+        """Longest sum behind one element of the result, for the Verifier's tolerance."""
+        if isinstance(self.root, GemmRoot):
+            return max(1, self.root.extents[2])
+        return max(1, self.root.extents[1]) if self.root else 1
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Parameters of one strategy, emitted as named constants at the top of the file."""
+
+    name: str
+    sentence: str
+    constants: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,113 @@
+"""The built-in Planner: cuts a graph into regions that the built-in Coder can write, hottest first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stitch_tui.agents.builtin import coder, cost, operators, shapes
+from stitch_tui.agents.builtin.cost import Machine
+from stitch_tui.agents.builtin.fusion import grow
+from stitch_tui.agents.builtin.ir import NotFusable, Subtask
+from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.tools.graph import Graph, InvalidRegion, Node, Region, region_of
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One subtask that the Planner proposes."""
+
+    region: Region
+    title: str
+    strategy: str
+    """A sentence: what is fused, and how the first attempt does it."""
+    share: float
+    """Part of the reference's time that these nodes take, 0..1."""
+    time_us: float
+    amdahl: float
+    """Speedup of the whole program if this subtask took no time; inf when it is all there is."""
+    bound_us: float | None
+    """Roofline bound of the region as one kernel; None without a device."""
+    measured: bool
+    """False: `share` and `time_us` rest on estimates, since the graph carries no times."""
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A node that stays with PyTorch."""
+
+    node: str
+    op: str
+    reason: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A graph cut into subtasks; `leftovers` lower the coverage."""
+
+    proposals: tuple[Proposal, ...]
+    leftovers: tuple[Leftover, ...]
+    coverage: float
+    """Part of the reference's time in `proposals`, 0..1."""
+
+
+def plan(graph: Graph, machine: Machine | None = None) -> Cut:
+    """Regions for everything that has a template, hottest first, and the reasons for the rest."""
+    groups: list[frozenset[str]] = []
+    taken: dict[str, int] = {}
+    for anchors in (shapes.PRODUCTS, operators.ROWS.keys(), None):
+        for node in graph.nodes:
+            if node.id in taken or not _is_anchor(node, anchors):
+                continue
+            if group := grow(graph, node, groups, taken):
+                taken |= dict.fromkeys(group, len(groups))
+                groups.append(group)
+    total = sum(cost.node_us(graph, n) for n in graph.nodes)
+    proposals = [_proposal(graph, region_of(graph, group), total, machine) for group in groups]
+    proposals.sort(key=lambda p: (-p.share, graph.position[p.region.nodes[0]]))
+    left = tuple(_leftover(graph, n, total) for n in graph.nodes if n.id not in taken)
+    return Cut(tuple(proposals), left, sum(p.share for p in proposals))
+
+
+def _is_anchor(node: Node, anchors: Iterable[str] | None) -> bool:
+    if anchors is None:
+        return shapes.is_pointwise(node) and not shapes.is_plain(node)
+    return node.op in anchors
+
+
+def _proposal(graph: Graph, region: Region, total: float, machine: Machine | None) -> Proposal:
+    subtask = lower(graph, region)
+    time = sum(cost.node_us(graph, graph.node[n]) for n in region.nodes)
+    share = time / total if total else 0.0
+    return Proposal(
+        region=region,
+        title=subtask.title,
+        strategy=_sentence(subtask),
+        share=share,
+        time_us=time,
+        amdahl=1 / (1 - share) if share < 1 - 1e-12 else float("inf"),
+        bound_us=cost.bound_us(graph, region, machine),
+        measured=all(graph.node[n].time_us is not None for n in region.nodes),
+    )
+
+
+def _sentence(subtask: Subtask) -> str:
+    nodes = len(subtask.region.nodes)
+    merged = f"{nodes} operators in one {subtask.kind} kernel" if nodes > 1 else f"One {subtask.kind} kernel"
+    return f"{merged}. {coder.strategies(subtask)[0].sentence}"
+
+
+def _leftover(graph: Graph, node: Node, total: float) -> Leftover:
+    share = cost.node_us(graph, node) / total if total else 0.0
+    return Leftover(node.id, node.op, _reason(graph, node), share)
+
+
+def _reason(graph: Graph, node: Node) -> str:
+    if node.op == "getitem":
+        return "selects from a tuple"
+    if shapes.is_plain(node):
+        return "a view or copy outside every kernel"
+    try:
+        lower(graph, region_of(graph, [node.id]))
+    except (NotFusable, InvalidRegion) as reason:
+        return str(reason)
+    return "its results are computed elsewhere"

@@ -1,0 +1,102 @@
+"""Which nodes the built-in Coder knows, and the shapes that decide whether they fuse."""
+
+from typing import Any
+
+from stitch_tui.agents.builtin import operators
+from stitch_tui.agents.builtin.ir import NotFusable
+from stitch_tui.tools.graph import Graph, Node
+
+Shape = tuple[int, ...]
+
+PRODUCTS = frozenset(
+    f"aten.{name}.default" for name in ("linear", "mm", "bmm", "matmul", "addmm", "baddbmm")
+)
+TRANSPOSES = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
+FULL_SHAPE_ROWS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "softmax.int",
+        "_softmax.default",
+        "log_softmax.int",
+        "_log_softmax.default",
+        "layer_norm.default",
+        "rms_norm.default",
+    )
+)
+
+
+def numel(shape: Shape) -> int:
+    n = 1
+    for extent in shape:
+        n *= extent
+    return n
+
+
+def argument(node: Node, position: int, name: str, default: Any = None) -> Any:
+    """An argument given by position or by name."""
+    if position < len(node.args):
+        return node.args[position]
+    return node.kwargs.get(name, default)
+
+
+def ref(value: Any) -> str:
+    """The value id inside ``{"ref": id}``.
+
+    Raises:
+        NotFusable: the argument is not a tensor.
+    """
+    if isinstance(value, dict) and set(value) == {"ref"}:
+        return str(value["ref"])
+    raise NotFusable("an operand that is not a tensor")
+
+
+def is_view(node: Node) -> bool:
+    """Whether the node moves no data and keeps the order of elements."""
+    return node.op in operators.RESHAPES
+
+
+def is_plain(node: Node) -> bool:
+    """Whether the node alone is no work: a view, a copy or a broadcast."""
+    return is_view(node) or node.op in operators.IDENTITY or node.op in TRANSPOSES
+
+
+def is_pointwise(node: Node) -> bool:
+    return node.op in operators.POINTWISE or node.op in operators.CASTS or node.op in operators.IDENTITY
+
+
+def row_axes(graph: Graph, node: Node) -> tuple[int, int]:
+    """First reduced dimension and how many neighbours are reduced with it.
+
+    Raises:
+        NotFusable: several dimensions that are not neighbours, or all of a scalar.
+    """
+    rank = len(graph.spec(ref(node.args[0])).shape)
+    dims = _dims(node, rank)
+    if not dims or dims != list(range(dims[0], dims[0] + len(dims))):
+        raise NotFusable(f"{node.id} reduces dimensions that are not neighbours")
+    if len(dims) > 1 and dims[-1] != rank - 1:
+        raise NotFusable(f"{node.id} reduces several dimensions that are not the last")
+    return dims[0], len(dims)
+
+
+def _dims(node: Node, rank: int) -> list[int]:
+    if node.op in ("aten.layer_norm.default", "aten.rms_norm.default"):
+        return list(range(rank - len(argument(node, 1, "normalized_shape")), rank))
+    position = 2 if node.op == "aten.linalg_vector_norm.default" else 1
+    given = argument(node, position, "dim")
+    if given is None or given == []:
+        return list(range(rank))
+    return sorted(d % rank for d in (given if isinstance(given, (list, tuple)) else [given]))
+
+
+def is_transpose_of_last_two(graph: Graph, node: Node) -> bool:
+    """Whether the node swaps the last two dimensions and nothing else."""
+    if node.op not in TRANSPOSES:
+        return False
+    rank = len(node.spec.shape)
+    if node.op == "aten.t.default":
+        return rank == 2
+    if node.op == "aten.transpose.int":
+        return {argument(node, 1, "dim0") % rank, argument(node, 2, "dim1") % rank} == {rank - 2, rank - 1}
+    order = [d % rank for d in argument(node, 1, "dims")]
+    return order == [*range(rank - 2), rank - 1, rank - 2]
