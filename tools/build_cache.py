@@ -43,7 +43,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk, a spent quota or a folder without permission into one clear error that names the path."""
+    """Turn a full disk, a spent quota or a missing permission into an error that names the path."""
     try:
         yield
     except OSError as error:
@@ -65,6 +65,7 @@ class Entry:
     path: Path
     """The finished build; exists only when it is `ready`."""
     _scratch: Path
+    _failures: Path
 
     @property
     def ready(self) -> bool:
@@ -88,13 +89,21 @@ class Entry:
             folder.rename(self.path)
         return self.path
 
+    def fail(self, log: str) -> Path:
+        """Keep the whole log of a build that is not published; returns its path."""
+        path = self._failures / f"{self.path.name}.log"
+        with disk_errors(path):
+            path.write_text(log, encoding="utf-8")
+        return path
+
 
 class BuildCache:
-    """Builds below one folder, each at ``builds/KEY``."""
+    """Builds below one folder, each at ``builds/KEY``; logs of failed ones at ``failures/KEY.log``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._builds, self._locks, self._scratch = root / "builds", root / "locks", root / "scratch"
+        self._failures = root / "failures"
 
     @asynccontextmanager
     async def entry(self, key: str, *, timeout: float | None = None) -> AsyncIterator[Entry]:
@@ -107,10 +116,10 @@ class BuildCache:
             EnvironmentFault: the folder cannot be written.
         """
         with disk_errors(self.root):
-            for folder in (self._builds, self._locks, self._scratch):
+            for folder in (self._builds, self._locks, self._scratch, self._failures):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with first_free([self._lock(key)], timeout=timeout):
-            entry = Entry(self._builds / key, self._scratch)
+            entry = Entry(self._builds / key, self._scratch, self._failures)
             if entry.ready:
                 os.utime(entry.path)
             yield entry
@@ -118,10 +127,11 @@ class BuildCache:
     def prune(self, max_bytes: int) -> int:
         """Delete the builds that were used longest ago until `max_bytes` remain; returns the bytes freed.
 
-        Builds in use, recently used or locked stay.  What killed builds left behind goes too.
+        Builds in use, recently used or locked stay.  Old logs of failures and what killed builds left
+        behind go too.
         """
-        self._clear_scratch()
-        builds = sorted(_folders(self._builds), key=lambda item: item[1])
+        self._clear_remains()
+        builds = sorted(_last_used(self._builds), key=lambda item: item[1])
         sizes = {path: _size(path) for path, _ in builds}
         excess, freed = sum(sizes.values()) - max_bytes, 0
         for path, used in builds:
@@ -143,10 +153,13 @@ class BuildCache:
             os.close(held)
         return True
 
-    def _clear_scratch(self) -> None:
-        for path, used in _folders(self._scratch):
+    def _clear_remains(self) -> None:
+        for path, used in [*_last_used(self._scratch), *_last_used(self._failures)]:
             if time.time() - used > RECENT_S:
-                shutil.rmtree(path, ignore_errors=True)
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 def prune_cache(cache: Path, max_bytes: int) -> int:
@@ -162,8 +175,8 @@ def _discard(path: Path, scratch: Path) -> None:
         shutil.rmtree(grave, ignore_errors=True)
 
 
-def _folders(parent: Path) -> list[tuple[Path, float]]:
-    """Folders below `parent` with the time of their last use; those that vanish meanwhile are left out."""
+def _last_used(parent: Path) -> list[tuple[Path, float]]:
+    """What lies in `parent`, with the time of their last use; those that vanish meanwhile are left out."""
     found = []
     for path in parent.iterdir() if parent.is_dir() else ():
         try:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import warnings
 from pathlib import Path
 
 import platformdirs
@@ -23,7 +24,10 @@ def state_dir(*parts: str) -> Path:
 
 def runtime_dir(*parts: str) -> Path:
     """A folder below the user's runtime directory (``XDG_RUNTIME_DIR``): sockets and locks."""
-    return _private(Path(platformdirs.user_runtime_dir(_APP)), *parts)
+    with warnings.catch_warnings():  # platformdirs warns where there is no XDG_RUNTIME_DIR; /tmp will do
+        warnings.simplefilter("ignore")
+        base = Path(platformdirs.user_runtime_dir(_APP))
+    return _private(base, *parts)
 
 
 def _private(base: Path, *parts: str) -> Path:
