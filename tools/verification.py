@@ -1,0 +1,399 @@
+"""The Verifier's work on one candidate, cheapest first, ending at the first failure (``VERIFY.md``).
+
+::
+
+    bench = Bench(judge, Emulator(cache))                      # no GPU: functional verdicts
+    bench = Bench(judge, Emulator(cache), cuda=Cuda(...))      # a GPU: timed ones
+    verdict = await verify_region(bench, Path("gelu.cu"), region, flops=2e6)
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.emulator import Emulator, Mode
+from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.graph import Region
+from stitch_tui.tools.screen import screen_source
+from stitch_tui.tools.toolkit import Toolkit
+from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Trial, Verdict
+
+Json = dict[str, Any]
+OnEvent = Callable[[str, Json], None]
+
+BOOT = Path(__file__).parent / "worker" / "boot.py"
+KERNEL_HOST = Path(__file__).parent / "worker" / "kernel_host.py"
+CHECK_SECONDS = 1800.0
+"""For one call of the judge: the trials of one stage together."""
+BUILD_SECONDS = 180.0
+EMULATED_FLOPS = 4e9
+"""A region with more than this is not run at full size on the emulator (about 0.4 GFLOP/s)."""
+SHUFFLED = 3
+"""Seed of the thread order in the emulator's second run; the first goes upward."""
+
+
+class JudgeCall(Protocol):
+    """What is needed of `judge.Judge`."""
+
+    async def call(
+        self, method: str, params: Json | None = None, *, timeout: float, on_event: OnEvent | None = None
+    ) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """The device that candidates are built for and run on."""
+
+    name: str
+    """``NVIDIA H200``."""
+    arch: str
+    """``sm_90``."""
+    toolkit: Toolkit
+    cache: Path
+    """Of builds."""
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the judge's method ``time``."""
+
+    @property
+    def device(self) -> str:
+        return f"cuda {self.name} {self.arch}"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a verification works with; without `cuda` the emulator judges and verdicts are functional."""
+
+    judge: JudgeCall
+    emulator: Emulator | None
+    python: str = "python3"
+    """The interpreter that has torch: it runs the CUDA and module runners."""
+    cuda: Cuda | None = None
+    deadline_s: float = 60.0
+    """Longest time for one call of a candidate."""
+
+    @property
+    def device(self) -> str:
+        return self.cuda.device if self.cuda else "emulator"
+
+
+async def verify_region(
+    bench: Bench,
+    source: Path,
+    region: Region,
+    *,
+    flops: float = 0.0,
+    time_it: bool = True,
+    on_event: OnEvent | None = None,
+) -> Verdict:
+    """Judge one ``.cu`` against the same nodes of the reference.
+
+    Args:
+        flops: of the region at full size; decides whether the emulator can run it there.
+        time_it: measure a correct candidate where there is a GPU.
+        on_event: ``(event, data)``: ``stage``, and ``trial`` after each comparison.
+
+    Raises:
+        StitchError: the reference or the judge is at fault, never the candidate.
+    """
+    target = {"kind": "region", "region": region.model_dump(mode="json")}
+    return await _Verification(bench, target, flops, time_it, on_event).of_kernel(source)
+
+
+async def verify_program(
+    bench: Bench,
+    module: Path,
+    kernels: Mapping[str, Path] | None = None,
+    *,
+    flops: float = 0.0,
+    small_shapes: bool = False,
+    time_it: bool = True,
+    on_event: OnEvent | None = None,
+) -> Verdict:
+    """Judge a whole program, a Python file with ``ModelNew``, end to end.
+
+    Args:
+        module: ``stitched/model_new.py``, or any module in KernelBench's form.
+        kernels: the bundle's ``.cu`` files by the name that its plan gives them; built for the emulator
+            where there is no GPU.
+        small_shapes: try the reference's small shapes too; a bundle is made for one shape.
+    """
+    verification = _Verification(bench, {"kind": "program"}, flops, time_it, on_event)
+    return await verification.of_module(module, kernels or {}, small_shapes)
+
+
+@dataclass
+class _Verification:
+    bench: Bench
+    target: Json
+    flops: float
+    time_it: bool
+    on_event: OnEvent | None
+    draft: Verdict = field(init=False)
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        flags = () if self.bench.cuda else (Flag.FUNCTIONAL,)
+        self.draft = Verdict(category=Category.CORRECT, flags=flags, device=self.bench.device, summary="")
+
+    async def of_kernel(self, source: Path) -> Verdict:
+        try:
+            return await (self._on_gpu(source) if self.bench.cuda else self._emulated(source))
+        except EnvironmentFault as fault:
+            return self._ended(Category.ENVIRONMENT, str(fault))
+
+    async def of_module(self, module: Path, kernels: Mapping[str, Path], small_shapes: bool) -> Verdict:
+        try:
+            environment = {} if self.bench.cuda else await self._emulated_kernels(kernels)
+            if environment is None:
+                return self._concluded()
+            runner = self._module_runner(module, environment)
+            trials = self._affordable({} if small_shapes else {"small": []})
+            if await self._check("correctness", runner, trials, None):
+                await self._time(runner)
+        except EnvironmentFault as fault:
+            return self._ended(Category.ENVIRONMENT, str(fault))
+        return self._concluded()
+
+    async def _on_gpu(self, source: Path) -> Verdict:
+        cuda = self.bench.cuda
+        assert cuda
+        if not self._screened(source):
+            return self._concluded()
+        self._stage("build")
+        build = await build_cuda(
+            source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
+        )
+        if not self._built(build):
+            return self._concluded()
+        if not await self._emulator_stage(source):
+            return self._concluded()
+        runner = {
+            "argv": [self.bench.python, str(BOOT), "runner", "cuda"],
+            "load": build.artifact,
+            "device": "cuda",
+            "deadline_s": self.bench.deadline_s,
+        }
+        if await self._check("correctness", runner, {}, None):
+            await self._time(runner)
+        return self._concluded()
+
+    async def _emulator_stage(self, source: Path) -> bool:
+        """Races, bounds and initialisation on small shapes, before the GPU sees the candidate."""
+        emulator = self.bench.emulator
+        if emulator is None:
+            self._unchecked("races and bounds on the emulator: no host compiler")
+            return True
+        self._stage("emulator")
+        build = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
+        if not build.ok:
+            reason = build.diagnostics[0].message if build.diagnostics else "it does not build there"
+            self._unchecked(f"races and bounds on the emulator: {reason}")
+            return True
+        return await self._check("emulator", self._emulator_runner(build, 0), _WATCHED, build)
+
+    async def _emulated(self, source: Path) -> Verdict:
+        emulator = self.bench.emulator
+        if emulator is None:
+            raise EnvironmentFault("there is neither a GPU nor a C++ compiler", advice="install g++")
+        if not self._screened(source):
+            return self._concluded()
+        self._stage("build")
+        watched = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
+        if not self._built(watched):
+            return self._concluded()
+        fast = await emulator.build(source, Mode.FAST, timeout=BUILD_SECONDS)
+        if not self._built(fast):
+            return self._concluded()
+        if await self._check("emulator", self._emulator_runner(watched, 0), _WATCHED, watched):
+            await self._check(
+                "correctness", self._emulator_runner(fast, SHUFFLED), self._affordable({}), fast
+            )
+        return self._concluded()
+
+    async def _emulated_kernels(self, kernels: Mapping[str, Path]) -> dict[str, str] | None:
+        """The environment that lets a bundle call its kernels on the emulator; None: one does not build."""
+        emulator = self.bench.emulator
+        if not kernels:
+            return {}
+        if emulator is None:
+            raise EnvironmentFault("there is neither a GPU nor a C++ compiler", advice="install g++")
+        self._stage("build")
+        hosts = {}
+        for name, source in kernels.items():
+            build = await emulator.build(source, Mode.FAST, timeout=BUILD_SECONDS)
+            if not self._built(build):
+                return None
+            hosts[name] = {"argv": emulator.runner_argv(build), "env": emulator.runner_env()}
+        return {"STITCH_HOST": str(KERNEL_HOST), "STITCH_KERNELS": json.dumps(hosts)}
+
+    def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
+        return {
+            "argv": [self.bench.python, str(BOOT), "module_runner"],
+            "load": str(module.resolve()),
+            "env": dict(environment),
+            "device": "cuda" if self.bench.cuda else "cpu",
+            "module": True,
+            "deadline_s": 4 * self.bench.deadline_s,
+        }
+
+    def _emulator_runner(self, build: Build, order: int) -> Json:
+        assert self.bench.emulator
+        return {
+            "argv": self.bench.emulator.runner_argv(build),
+            "env": self.bench.emulator.runner_env(order=order),
+            "isolate": True,
+            "deadline_s": self.bench.deadline_s,
+        }
+
+    def _affordable(self, trials: Json) -> Json:
+        """`trials` without the full size where the emulator would take minutes for it."""
+        if self.bench.cuda is None and self.flops > EMULATED_FLOPS:
+            return trials | {"full": 0}
+        return trials
+
+    def _screened(self, source: Path) -> bool:
+        self._stage("screen")
+        screen = screen_source(source.read_text(encoding="utf-8", errors="replace"), source.name)
+        self._note({"questions": list(screen.questions)} if screen.questions else {})
+        if screen.evidence:
+            self._fail(Category.HACK_SUSPECTED, screen.evidence)
+        return not screen.evidence
+
+    def _built(self, build: Build) -> bool:
+        self._update(build=build)
+        if build.ok:
+            return True
+        category = build.diagnostics[0].category if build.diagnostics else Category.BUILD_ERROR
+        self._fail(category, build.diagnostics)
+        return False
+
+    async def _check(self, stage: str, runner: Json, trials: Json, build: Build | None) -> bool:
+        """One call of the judge's ``check``, taken into the verdict; True when the candidate passed."""
+        self._stage(stage)
+        params = {"target": self.target, "runner": runner, "trials": trials}
+        report = await self.bench.judge.call(
+            "check", params, timeout=CHECK_SECONDS, on_event=self.on_event
+        )
+        findings = [Finding.model_validate(finding) for finding in report["findings"]]
+        located = await self._located(build, report["raw"])
+        category = Category(report["category"])
+        severe = [finding for finding in located if finding.detail.get("severity") == "error"]
+        if category is not Category.CORRECT and severe:
+            # The emulator knows the line and the kind; the judge only saw that the call failed.
+            category, findings = severe[0].category, []
+        prefix = "" if stage == "correctness" else f"{stage}: "
+        self._update(
+            trials=self.draft.trials
+            + tuple(Trial.model_validate(t | {"name": prefix + t["name"]}) for t in report["trials"]),
+            unchecked=_merged(self.draft.unchecked, report["unchecked"] if stage == "correctness" else ()),
+            protections=_merged(self.draft.protections, report["protections"]),
+        )
+        self._note(report["numbers"] if stage == "correctness" else {})
+        self._note({"notes": report["notes"]} if report["notes"] else {})
+        self._note({"output": report["output"]} if report["output"] else {})
+        if category is Category.HANG and self._too_slow_here(report):
+            self._unchecked(f"full size: the emulator needs longer than {self.bench.deadline_s:g} s")
+            return True
+        if category is not Category.CORRECT:
+            self._fail(category, (*findings, *located))
+            return False
+        self._update(findings=self.draft.findings + tuple(located))
+        return True
+
+    def _too_slow_here(self, report: Json) -> bool:
+        """Did an emulated candidate that passed everything else merely run out of time at full size?"""
+        where = report["findings"][0]["where"] if report["findings"] else ""
+        return self.bench.cuda is None and where.startswith("task/full") and bool(report["trials"])
+
+    async def _located(self, build: Build | None, raw: list[Json]) -> list[Finding]:
+        if not raw or build is None or self.bench.emulator is None:
+            return []
+        return _distinct(await self.bench.emulator.locate(build, raw))
+
+    async def _time(self, runner: Json) -> None:
+        if self.bench.cuda is None or not self.time_it:
+            return
+        self._stage("timing")
+        params = {"target": self.target, "runner": runner, "options": dict(self.bench.cuda.timing)}
+        report = await self.bench.judge.call("time", params, timeout=CHECK_SECONDS, on_event=self.on_event)
+        if report["category"] != Category.CORRECT:
+            findings = tuple(Finding.model_validate(finding) for finding in report["findings"])
+            self._fail(Category(report["category"]), findings)
+            return
+        self._update(timing=Timing.model_validate(report["timing"]))
+        for reason in report["unchecked"]:
+            self._unchecked(reason)
+
+    def _stage(self, name: str) -> None:
+        if self.on_event:
+            self.on_event("stage", {"stage": name})
+
+    def _update(self, **changes: Any) -> None:
+        self.draft = self.draft.model_copy(update=changes)
+
+    def _note(self, numbers: Mapping[str, Any]) -> None:
+        self._update(numbers=self.draft.numbers | dict(numbers))
+
+    def _unchecked(self, reason: str) -> None:
+        self._update(unchecked=_merged(self.draft.unchecked, (reason,)))
+
+    def _fail(self, category: Category, findings: tuple[Finding, ...]) -> None:
+        self._update(category=category, findings=findings)
+
+    def _ended(self, category: Category, summary: str) -> Verdict:
+        self._update(category=category, summary=summary)
+        return self._concluded()
+
+    def _concluded(self) -> Verdict:
+        """The verdict, with its summary, nearest trial and flags."""
+        draft = self.draft
+        nearest = max(draft.trials, key=_nearness, default=None)
+        partial = (Flag.PARTIAL,) if draft.unchecked and draft.correct else ()
+        return draft.model_copy(
+            update={
+                "summary": draft.summary or _summary(draft),
+                "error": nearest.error if nearest else None,
+                "error_limit": nearest.limit if nearest else None,
+                "flags": draft.flags + partial,
+                "seconds": time.monotonic() - self.started,
+            }
+        )
+
+
+_WATCHED: Json = {"full": 0, "distributions": False, "metamorphic": False}
+"""Trials for the instrumented emulator, which is slow: the task's own inputs on every small shape."""
+
+
+def _nearness(trial: Trial) -> tuple[bool, float]:
+    return (not trial.passed, trial.error / trial.limit if trial.limit else trial.error)
+
+
+def _summary(verdict: Verdict) -> str:
+    """One sentence for a person."""
+    if not verdict.correct:
+        first = verdict.findings[0] if verdict.findings else None
+        place = f" ({first.where})" if first and first.where else ""
+        return f"{verdict.category.replace('_', ' ')}: {first.message if first else 'no detail'}{place}"
+    passed = f"correct in {len(verdict.trials)} trials"
+    if verdict.timing is None:
+        return f"{passed}, not timed" + (" (emulator)" if Flag.FUNCTIONAL in verdict.flags else "")
+    best = verdict.timing.best_baseline
+    ratio = verdict.timing.speedups[best]
+    return f"{passed}, {ratio.value:.2f}x {best}, {ratio.verdict}"
+
+
+def _merged(old: tuple[str, ...], new: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*old, *new)))
+
+
+def _distinct(findings: list[Finding]) -> list[Finding]:
+    """Each fault once: threads repeat it."""
+    first: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.category, finding.file, finding.line, finding.message), finding)
+    return list(first.values())
