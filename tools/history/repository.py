@@ -20,6 +20,7 @@ CONFIG = {
     "core.splitIndex": "false",
     "core.autocrlf": "false",
     "core.quotePath": "false",
+    "core.commentChar": "#",  # else "S" would turn every trailer into a comment
     "color.ui": "false",
     "i18n.commitEncoding": "UTF-8",
     "i18n.logOutputEncoding": "UTF-8",
