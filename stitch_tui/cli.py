@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import history, project, run, settings
+from stitch_tui.commands import history, project, run, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 
@@ -75,6 +75,7 @@ def root(
 app.command(hidden=True, epilog="Example: stitch --auto model.py:Net --device emulator --json")(run.run)
 app.command(epilog="Example: stitch init model.py:Net --inputs model.py:make_inputs")(project.init)
 app.command(epilog="Example: stitch doctor --json")(project.doctor)
+app.command(epilog="Example: stitch verify stitched/model_new.py --reference model.py:Net")(verify.verify)
 app.command(epilog="Example: stitch log --json")(history.log)
 app.command(epilog="Example: stitch show 7")(history.show)
 app.command(epilog="Example: stitch diff 3 7")(history.diff)
