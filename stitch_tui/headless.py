@@ -150,4 +150,3 @@ def _last(session: Session, subtask: Subtask) -> Iteration | None:
 
 def _cell(text: str) -> Text:
     return Text(visible(text), overflow="fold")
-

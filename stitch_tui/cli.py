@@ -1,0 +1,147 @@
+"""The command line: parses, dispatches, and is the one place that reports errors.
+
+``stitch --auto [REF]`` stands before any subcommand; it is read as the hidden command ``run``.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from stitch_tui import __version__
+from stitch_tui.commands import history, project, run, settings, verify
+from stitch_tui.commands.output import one_line
+from stitch_tui.tools.errors import ExitCode, StitchError
+
+app = typer.Typer(
+    name="stitch",
+    help="Turn a PyTorch program into a verified, profiled, end-to-end CUDA program.",
+    epilog="Example: stitch --auto model.py",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+# typer carries its own copy of click's exceptions since 0.26; the public name leads to the base of both.
+_ParseError = typer.BadParameter.__mro__[2]
+
+AUTO_HELP = "Run headless: stitch --auto [REF] [OPTIONS]; see stitch --auto --help."
+START = """\
+This version of stitch has no session screen; it works headless:
+
+  stitch doctor              what this machine has and lacks
+  stitch --auto model.py     plan, code, verify and commit, without asking
+  stitch log                 what was done; then: stitch show N, stitch apply
+
+`stitch --help` lists every command."""
+
+
+def main() -> None:
+    """The ``stitch`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # replaced only in tests
+    sys.exit(invoke(sys.argv[1:]))
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; whatever goes wrong is one line on stderr."""
+    words, debug = _without_debug(arguments)
+    try:
+        return int(_command().main(args=_run_first(words), prog_name="stitch", standalone_mode=False) or 0)
+    except Exception as error:
+        return _report(error, debug)
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return ExitCode.INTERRUPT
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    auto: Annotated[bool, typer.Option("--auto", help=AUTO_HELP)] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Add the traceback to an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> int:
+    if version:
+        typer.echo(f"stitch {__version__}")
+        return ExitCode.GOAL_MET
+    if context.invoked_subcommand is None:
+        typer.echo(START)
+        return ExitCode.USAGE
+    return ExitCode.GOAL_MET
+
+
+app.command(hidden=True, epilog="Example: stitch --auto model.py:Net --device emulator --json")(run.run)
+app.command(epilog="Example: stitch init model.py:Net --inputs model.py:make_inputs")(project.init)
+app.command(epilog="Example: stitch doctor --json")(project.doctor)
+app.command(epilog="Example: stitch verify stitched/model_new.py --reference model.py:Net")(verify.verify)
+app.command(epilog="Example: stitch log --json")(history.log)
+app.command(epilog="Example: stitch show 7")(history.show)
+app.command(epilog="Example: stitch diff 3 7")(history.diff)
+app.command(epilog="Example: stitch best --json")(history.best)
+app.command(epilog="Example: stitch restore 4")(history.restore)
+app.command(epilog="Example: stitch apply best --commit")(history.apply)
+app.command(epilog="Example: stitch export out/ 7")(history.export)
+app.add_typer(history.sessions, name="sessions")
+app.command(epilog="Example: stitch trust")(settings.trust)
+app.add_typer(settings.config, name="config")
+
+
+def _command() -> Any:
+    return typer.main.get_command(app)
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The words without ``--debug``, which may stand anywhere before ``--``, and whether it was there."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [word for word in arguments[:end] if word != "--debug"]
+    return [*kept, *arguments[end:]], len(kept) < end
+
+
+def _run_first(words: list[str]) -> list[str]:
+    """``--auto`` among the leading options, as the hidden command ``run``."""
+    if not words or not words[0].startswith("-") or "--auto" not in words:
+        return words
+    at = words.index("--auto")
+    return ["run", *words[:at], *words[at + 1 :]]
+
+
+def _report(error: Exception, debug: bool) -> int:
+    """Say what went wrong on one line; the exit code."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.GOAL_NOT_MET
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, StitchError):
+        _complain(str(error))
+        return error.exit_code
+    if isinstance(error, typer.Abort):
+        _complain("interrupted")
+        return ExitCode.INTERRUPT
+    if isinstance(error, _ParseError):
+        _complain(f"{error.format_message()} (`stitch --help`)")  # type: ignore[attr-defined]
+        return ExitCode.USAGE
+    _complain(f"a fault in stitch itself: {type(error).__name__}: {error} ({_log(error)})")
+    return ExitCode.GOAL_NOT_MET
+
+
+def _log(error: Exception) -> str:
+    """Write the traceback down and say where."""
+    from datetime import UTC, datetime
+
+    from stitch_tui.files import write_atomically
+    from stitch_tui.tools.paths import state_dir
+
+    name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+    try:
+        path = state_dir("log") / name
+        write_atomically(path, f"stitch {__version__}\n{''.join(traceback.format_exception(error))}")
+    except StitchError as failure:
+        return f"no log: {failure}"
+    return f"the traceback is in {path}; please report it"
+
+
+def _complain(text: str) -> None:
+    typer.echo(f"stitch: {one_line(text)}", err=True)

@@ -1,0 +1,173 @@
+"""``stitch log``, ``show``, ``diff``, ``best``, ``restore``, ``apply``, ``export`` and ``sessions``.
+
+All of them read git alone, so they work on a clone that never ran stitch.
+"""
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stitch_tui.commands.output import Json, say, say_json, table
+
+if TYPE_CHECKING:
+    from stitch_tui.tools.history import Commit, History
+
+NAMES = "Its number, `best`, `last`, or the beginning of a commit's name."
+Session = Annotated[
+    str | None, typer.Option("--session", metavar="NAME", help="Default: the latest session.")
+]
+Number = Annotated[str, typer.Argument(metavar="N", help=NAMES)]
+Best = Annotated[str, typer.Argument(metavar="[N]", help=f"{NAMES} Default: best.")]
+
+sessions = typer.Typer(
+    help="List sessions and remove old ones.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+def log(session: Session = None, json: Json = False) -> None:
+    """Print a session's iterations, oldest first, with their numbers."""
+    commits = _history().log(session)
+    if json:
+        say_json([_data(commit) for commit in commits])
+    else:
+        for commit in commits:
+            say(_line(commit))
+
+
+def show(number: Number, session: Session = None, json: Json = False) -> None:
+    """Print one iteration: its message, files and what it changed."""
+    shown = _history().show(number, session)
+    if json:
+        say_json(_data(shown.commit) | {"files": shown.files, "diff": shown.diff})
+        return
+    say(f"commit {shown.commit.sha}\n{shown.commit.author}, {shown.commit.time:%Y-%m-%d %H:%M %z}\n")
+    say(shown.message)
+    say("\n".join(f"  stitched/{name}" for name in shown.files))
+    say(f"\n{shown.diff}")
+
+
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help=NAMES)],
+    second: Annotated[str | None, typer.Argument(metavar="[B]", help="Default: what A changed.")] = None,
+    session: Session = None,
+) -> None:
+    """Print how iteration A differs from B; with A alone, what A changed."""
+    say(_history().diff(first, second, session).rstrip("\n"))
+
+
+def best(session: Session = None, json: Json = False) -> int:
+    """Print the best correct iteration; exits 1 when there is none yet."""
+    from stitch_tui.tools.errors import ExitCode
+
+    commit = _history().best(session)
+    if json:
+        say_json(_data(commit) if commit else None)
+    else:
+        say(_line(commit) if commit else "no correct iteration yet")
+    return ExitCode.GOAL_MET if commit else ExitCode.GOAL_NOT_MET
+
+
+def restore(number: Number, session: Session = None, json: Json = False) -> None:
+    """Make iteration N the session's current version, as a new commit; nothing is lost."""
+    commit = _history().restore(number, session, decision="restored by human")
+    if json:
+        say_json(_data(commit))
+    else:
+        say(_line(commit))
+
+
+def apply(
+    number: Best = "best",
+    session: Session = None,
+    commit: Annotated[bool, typer.Option("--commit", help="As one commit on your branch.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace your edits; copies stay in .stitch/.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Bring an iteration's stitched/ into your working tree, never over your own edits."""
+    done = _history().apply(number, session, commit=commit, force=force)
+    if json:
+        say_json(
+            {"iteration": _data(done.commit), "written": done.written, "removed": done.removed,
+             "overwritten": done.overwritten, "kept_in": done.kept_in, "commit": done.sha or None}
+        )  # fmt: skip
+        return
+    for verb, paths in (
+        ("wrote", done.written),
+        ("removed", done.removed),
+        ("replaced your", done.overwritten),
+    ):
+        for path in paths:
+            say(f"{verb} {path}")
+    if done.kept_in:
+        say(f"your versions are in {done.kept_in}")
+    say(f"{_line(done.commit)}{f', committed as {done.sha[:10]}' if done.sha else ''}")
+
+
+def export(
+    target: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Made, or replaced when only stitch wrote it.")
+    ],
+    number: Best = "best",
+    session: Session = None,
+) -> None:
+    """Write an iteration's bundle to a folder."""
+    say(f"wrote {_history().export(number, target, session)}")
+
+
+@sessions.command("list", epilog="Example: stitch sessions list --json")
+def list_(json: Json = False) -> None:
+    """Print every session, latest first."""
+    found = _history().sessions()
+    if json:
+        say_json(
+            [{"name": s.name, "ref": s.ref, "tip": s.tip, "updated": s.updated.isoformat()} for s in found]
+        )
+    elif found:
+        table((s.name, f"{s.updated:%Y-%m-%d %H:%M}", s.tip[:10], s.ref) for s in found)
+
+
+@sessions.command(epilog="Example: stitch sessions prune --keep 5 --dry-run")
+def prune(
+    keep: Annotated[
+        int, typer.Option("--keep", min=1, metavar="N", help="Sessions to keep, the latest ones.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    json: Json = False,
+) -> None:
+    """Remove the branches of old local sessions; prints how to bring each back."""
+    history = _history()
+    old = [session for session in history.sessions() if session.local][keep:]
+    for session in old if not dry_run else ():
+        history.delete(session.name)
+    if json:
+        say_json({"removed": [{"name": s.name, "tip": s.tip} for s in old], "dry_run": dry_run})
+        return
+    for session in old:
+        branch = session.ref.removeprefix("refs/heads/")
+        say(f"{'would remove' if dry_run else 'removed'} {branch}; back: git branch {branch} {session.tip}")
+    if not old:
+        say("nothing to remove")
+
+
+def _history() -> "History":
+    from stitch_tui.config import load
+    from stitch_tui.tools.history import History
+
+    git = load(Path.cwd(), refuse=False).settings.git
+    return History.open(Path.cwd(), prefix=git.branch_prefix, author=git.author)
+
+
+def _line(commit: "Commit") -> str:
+    return f"{commit.sha[:10]}  {commit.iteration.subject}"
+
+
+def _data(commit: "Commit") -> dict[str, Any]:
+    entry: dict[str, Any] = json_text.loads(commit.iteration.model_dump_json())  # infinities become null
+    return {"sha": commit.sha, "author": commit.author, "time": commit.time.isoformat(), **entry}

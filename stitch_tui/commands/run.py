@@ -1,0 +1,73 @@
+"""``stitch --auto``: a run without anyone watching (the hidden command ``run``)."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stitch_tui.commands.output import Json
+
+Reference = Annotated[
+    str,
+    typer.Argument(metavar="[REF]", help="file.py, file.py:Class or pkg.mod:Class; default: reference.path."),
+]
+Device = Annotated[str, typer.Option("--device", metavar="KIND", help="auto, cuda or emulator.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting for this run; repeatable.")
+]
+
+
+def run(reference: Reference = "", json: Json = False, device: Device = "", sets: Sets = None) -> int:
+    """Plan, code, verify and commit until the goal or a limit is reached; asks nobody.
+
+    Progress goes to stderr and the result to stdout; with --json stdout has one event a line.
+    """
+    from stitch_tui.config import load
+
+    settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
+    chosen = chosen_reference(reference, settings.reference.path)
+
+    from stitch_tui.agents.engine import run_auto
+    from stitch_tui.headless import NdjsonPrinter, PlainPrinter
+
+    emit = NdjsonPrinter() if json else PlainPrinter()
+    return int(asyncio.run(run_auto(Path.cwd(), settings, chosen, emit)))
+
+
+def flags(device: str, sets: list[str]) -> dict[str, str]:
+    """The flags' layer of settings; a headless run is `auto` whatever the files say.
+
+    Raises:
+        UsageError: a --set is not KEY=VALUE.
+    """
+    from stitch_tui.tools.errors import UsageError
+
+    values = {"autonomy.mode": "auto"} | ({"device.kind": device} if device else {})
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError("is not KEY=VALUE", where=f"--set {text}")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def chosen_reference(argument: str, setting: str) -> str:
+    """The reference to work on.
+
+    Raises:
+        UsageError: neither the command line nor the settings name one, or the named file is not there.
+    """
+    from stitch_tui.tools.errors import UsageError
+
+    reference = argument or setting
+    if not reference:
+        raise UsageError(
+            "no reference", advice="name one: `stitch --auto model.py`, or `stitch init model.py` once"
+        )
+    file = reference.split(":")[0]
+    if file.endswith(".py") and not Path(file).is_file():
+        raise UsageError(
+            "no such file", where=file, advice="a reference is file.py, file.py:Class or pkg.mod:Class"
+        )
+    return reference
