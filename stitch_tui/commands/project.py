@@ -12,17 +12,21 @@ Inputs = Annotated[
     str,
     typer.Option("--inputs", metavar="FILE.py:FUNCTION", help="Makes the model's inputs; writes an adapter."),
 ]
+Init = Annotated[
+    str, typer.Option("--init", metavar="FILE.py:FUNCTION", help="Makes the constructor's arguments.")
+]
 
 
 def init(
     reference: Annotated[str, typer.Argument(metavar="REF", help="file.py, file.py:Class or pkg.mod:Class.")],
     inputs: Inputs = "",
+    arguments: Init = "",
     json: Json = False,
 ) -> None:
     """Write this project's stitch.toml for a reference; overwrites nothing, runs nothing."""
     from stitch_tui.project_init import initialise
 
-    written = initialise(Path.cwd(), reference, inputs)
+    written = initialise(Path.cwd(), reference, inputs, arguments)
     if json:
         say_json({"written": [str(path) for path in written]})
     else:

@@ -82,12 +82,12 @@ def test_stitch_alone_says_what_it_can_do_and_does_not_claim_success(
         (["--auto", "--set", "limits.minutes=0"], "limits.minutes = 0 is not allowed"),
         (["--auto", "--device", "gpu"], 'device.kind = "gpu" is not allowed'),
         (["init", "none.py"], "none.py: no such file"),
-        (["init", "m.py:1x"], "m.py:1x: not a Python name"),
-        (["init", "m.py:Net"], "m.py: no Net at the top level"),
+        (["init", "m.py:1x"], "'m.py:1x' does not name a reference"),
+        (["init", "m.py:Net"], "m.py: no Net"),
         (["init", "broken.py"], "broken.py:1: not Python"),
         (["init", "bare.py:Net"], "bare.py: no get_inputs and no get_init_inputs"),
-        (["init", "m.py", "--inputs", "m.py:make"], "m.py: no make at the top level"),
-        (["init", "pkg.m:Net", "--inputs", "m.py:make"], "--inputs needs a reference that is a file"),
+        (["init", "m.py", "--inputs", "m.py:make"], "m.py: there is no make"),
+        (["init", "m.py", "--init", "m.py:make"], "--init needs --inputs too"),
         (["config", "set", "limits.minute", "3"], "did you mean limits.minutes?"),
         (["config", "set", "limits.minutes", "soon"], 'limits.minutes = "soon" is not allowed'),
         (["config", "set", "models.coder.headers.Authorization", "x"], "would put a secret into a file"),
@@ -127,13 +127,15 @@ def test_init_writes_a_project_file_that_loads_and_is_trusted(
 
 
 def test_init_adapts_other_names(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "net.py").write_text("class Net: kind = 1\ndef make_inputs(): return [7]\n")
-    assert invoke(["init", "net.py:Net", "--inputs", "net.py:make_inputs"]) == 0
+    (project / "net.py").write_text(
+        "class Net: kind = 1\ndef make_inputs(): return [7]\ndef sizes(): return [3]\n"
+    )
+    assert invoke(["init", "net.py:Net", "--inputs", "net.py:make_inputs", "--init", "net.py:sizes"]) == 0
     check = "import stitch_reference as r; print(r.Model.kind, r.get_inputs(), r.get_init_inputs())"
     done = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, cwd=project, check=True
     )
-    assert done.stdout == "1 [7] []\n"
+    assert done.stdout == "1 [7] [3]\n"
     assert (project / "stitch.toml").read_text() == '[reference]\npath = "stitch_reference.py"\n'
 
 
