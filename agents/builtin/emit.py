@@ -9,6 +9,7 @@ from stitch_tui.agents.builtin.ir import Access, Align, Instr, Kind, Matrix, Sub
 from stitch_tui.agents.builtin.title import identifier
 from stitch_tui.tools.graph import DType, Graph
 
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor at the border under its C name."""

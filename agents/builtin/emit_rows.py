@@ -98,7 +98,9 @@ class _Rows:
         passes = []
         for number in range(last + 1):
             reductions = [
-                i for i, instr in enumerate(self.instrs) if instr.op in REDUCTIONS and self.level[i] == number + 1
+                i
+                for i, instr in enumerate(self.instrs)
+                if instr.op in REDUCTIONS and self.level[i] == number + 1
             ]
             ends = [self.instrs[r].args[0] for r in reductions]
             if number == last:
@@ -134,7 +136,10 @@ class _Rows:
         parameters = ",\n    ".join([*common, *emit.parameters(self.tensors, self.subtask.accesses)])
         template = ["template <int ITEMS>"] if self.resident else []
         suffix = "" if self.resident else "_long"
-        return [*template, f"__global__ void __launch_bounds__(LANES * ROWS) {name}{suffix}(\n    {parameters}) {{"]
+        return [
+            *template,
+            f"__global__ void __launch_bounds__(LANES * ROWS) {name}{suffix}(\n    {parameters}) {{",
+        ]
 
     def _setup(self) -> list[str]:
         return [
@@ -188,7 +193,9 @@ class _Rows:
             access = self.subtask.accesses[number]
             along = "" if access.per_row else f" + d * space.inner[{number}]"
             element = f"{emit.operand_name(self.tensors, access, number)}[at[{number}]{along}]"
-            return f"{indent}const {instr.register.value} v{index} = {c_scalar.widened(access.dtype, element)};"
+            return (
+                f"{indent}const {instr.register.value} v{index} = {c_scalar.widened(access.dtype, element)};"
+            )
         if instr.op == "count":
             return f"{indent}const float v{index} = (float)length;"
         return emit.assignments(self.instrs, [index], indent)[0]
@@ -220,7 +227,8 @@ class _Rows:
     def _row_stores(self) -> list[str]:
         stores = [s for s in self.subtask.dag.stores if self._row_store(s.access)]
         return [
-            f"    if (lane == 0) {self._target(s.access)}] = {self._stored(s.access, s.instr)};" for s in stores
+            f"    if (lane == 0) {self._target(s.access)}] = {self._stored(s.access, s.instr)};"
+            for s in stores
         ]
 
     def _target(self, access: int) -> str:

@@ -152,10 +152,38 @@ def _unary(function: str) -> Callable[..., Expr]:
     return lambda x: x.apply(function)
 
 
-for _name in (
-    "abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
-    "asinh acosh atanh erf erfc floor ceil trunc round sign"
-).split():
+for _name in [
+    "abs",
+    "neg",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "sign",
+]:
     POINTWISE[f"aten.{_name}.default"] = Pointwise(_unary(_name))
 
 

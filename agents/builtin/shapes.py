@@ -8,9 +8,7 @@ from stitch_tui.tools.graph import Graph, Node
 
 Shape = tuple[int, ...]
 
-PRODUCTS = frozenset(
-    f"aten.{name}.default" for name in ("linear", "mm", "bmm", "matmul", "addmm", "baddbmm")
-)
+PRODUCTS = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "matmul", "addmm", "baddbmm"))
 TRANSPOSES = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
 FULL_SHAPE_ROWS = frozenset(
     f"aten.{name}"

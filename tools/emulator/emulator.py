@@ -16,7 +16,6 @@ from stitch_tui.tools.emulator.sources import Sources, read_sources
 from stitch_tui.tools.emulator.store import Store, digest, digest_files
 from stitch_tui.tools.emulator.toolchain import (
     ABI,
-    HEADERS,
     HERE,
     RUNTIME,
     FrontEnd,

@@ -429,7 +429,7 @@ class Emit:
             dst = [x.strip() for x in o[0][1:-1].split(",")] if o[0].startswith("{") else [o[0]]
             if sp in ("param",):
                 return " ".join(self.wr(x, f"raw<{CT[t]}>({a}+{i * tsize(t)})", t if tsize(t) >= 4 or t[0] != 's' else t) for i, x in enumerate(dst) if x != "_")
-            poll = "stitch_emu::yield_now(); " if "acquire" in p or "volatile" in p and sp == "global" else ""
+            poll = "stitch_emu::yield_now(); " if "acquire" in p or ("volatile" in p and sp == "global") else ""
             pre = f"{poll}char* a_ = {a}; LD(a_, {tsize(t) * len(dst)}, {L}); "
             return pre + " ".join(self.ldwr(x, i, t) for i, x in enumerate(dst) if x != "_")
         if b == "st":
@@ -454,7 +454,7 @@ class Emit:
                     raise PtxError("named barrier")
                 x, f = self.rd(o[-1], "pred"), {"popc": "count", "and": "and", "or": "or"}[p[2]]
                 return self.wr(o[0], f"(uint32_t)__syncthreads_{f}({x}, FILE_, {L})", "u32") if f == "count" else f"{cname(o[0])} = __syncthreads_{f}({x}, FILE_, {L}) != 0;"
-            if "cluster" in p or len(o) > 1 or o[0] != "0" and not o[0].startswith("%") and o[0] not in ("0",):
+            if "cluster" in p or len(o) > 1 or (o[0] != "0" and not o[0].startswith("%") and o[0] not in ("0",)):
                 raise PtxError("named barrier")
             return f"__syncthreads(FILE_, {L});"
         if b == "shfl":

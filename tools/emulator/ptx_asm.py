@@ -4,7 +4,7 @@ from __future__ import annotations
 import ast
 import re
 
-from stitch_tui.tools.emulator.ptx2cpp import CT, Emit, Func, Module, PtxError
+from stitch_tui.tools.emulator.ptx2cpp import Emit, Func, Module, PtxError
 
 CONSTRAINT = {"r": "b32", "l": "b64", "f": "f32", "h": "b16", "d": "f64", "n": "b32", "q": "b128"}
 
