@@ -86,7 +86,8 @@ class History(Archive):
             return session.ref, session.origin, expected
         if expected != session.tip:
             raise BranchMoved(session.ref, expected, session.tip)
-        return f"refs/heads/{'/'.join(session.ref.split('/')[-2:])}", session.origin, ""
+        prefix, _ = commits.free_prefix(self.repository, self.prefix)
+        return f"refs/heads/{prefix}/{name}", session.origin, ""
 
     def restore(
         self, n: Number, session: str | None = None, *, part: Part = Part.BOTH, decision: str = ""
