@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.tools.emulator.cases import CASES, drawn
 
 from stitch_tui.tools.emulator import Emulator, FrontEnd, Mode
+from tests.tools.emulator.cases import CASES, drawn
 from tests.tools.emulator.judge import findings_of
 
 KERNELS = Path(__file__).parent / "kernels"
