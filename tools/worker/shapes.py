@@ -8,6 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .cost import tensors_in
+from .faults import silent_logs
 from .reference import Reference
 from .template import Template
 
@@ -81,7 +82,7 @@ class Probe:
 
     def _run(self, shapes: Shapes) -> _Trace | None:
         device = self.reference.device
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        with silent_logs(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
             fakes = [
                 torch.empty(shape, dtype=dtype, device=device)
                 for shape, dtype in zip(shapes, self.dtypes, strict=True)
