@@ -205,7 +205,7 @@ def test_views_cost_nothing_and_record_strides(task: Callable[[str], Task]) -> N
 
 
 def test_batch_norm_in_training_mode_records_its_running_statistics(
-    task: Callable[[str], Task],
+    task: Callable[[str], Task], tmp_path: Path
 ) -> None:
     graph = graph_of(task("batch_norm"))
     changed = {graph.source[buffer].target for buffer in graph.mutations}

@@ -130,10 +130,8 @@ def test_files_classes_and_dotted_modules_are_found(judge: Judge, runner: asynci
     package = judge.project / "nets"
     package.mkdir()
     (package / "parts.py").write_text("WIDTH = 4\n")
-    source = (
-        HEADER + "from .parts import WIDTH\n" + GOOD.replace("Model(", "Net(")
-    source = source.replace("(4, 2)", "(WIDTH, 2)")
-    )
+    source = GOOD.replace("Model(", "Net(").replace("(4, 2)", "(WIDTH, 2)")
+    source = HEADER + "from .parts import WIDTH\n" + source
     (package / "net.py").write_text(source)
     found = runner.run(open_reference(judge, ReferenceOptions(path="nets.net:Net")))
     assert (found.path, found.class_name) == ("nets/net.py", "Net")

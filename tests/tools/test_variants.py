@@ -12,7 +12,6 @@ from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.target import ProgramTarget
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.template import tensor_leaves
-from stitch_tui.tools.worker.variants import found
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
@@ -24,7 +23,7 @@ def open_task(folder: Path, source: str, **options: Any) -> Task:
 
 def shapes(task: Task) -> dict[str, list[list[int]]]:
     """Shapes that the search proposes, before any of them is run and exported."""
-    proposed = found(task.reference, task.template, task.first_args, time.monotonic() + 60)
+    proposed = task.proposed(time.monotonic() + 60)
     return {c.name: [list(leaf.shape) for leaf in tensor_leaves(c.draw(1))] for c in proposed}
 
 
@@ -139,8 +138,7 @@ def get_inputs():
     return [torch.tril(torch.rand(40, 40) + 1)]
 """
     task = open_task(tmp_path, source)
-    proposed = found(task.reference, task.template, task.first_args, time.monotonic() + 60)
-    draw = next(c.draw for c in proposed if c.name == "small_odd")
+    draw = next(c.draw for c in task.proposed(time.monotonic() + 60) if c.name == "small_odd")
     small = draw(3)[0]
     assert small.shape == (5, 5)
     assert torch.equal(small, small.tril())
