@@ -221,18 +221,17 @@ class Reference:
                     yield place, first.setdefault(id(value), place)
 
     def _place(self, device: torch.device) -> None:
-        dtype = self.options.torch_dtype
-        changed = {
-            str(value.dtype).removeprefix("torch.")
-            for value in (*self.parameters.values(), *self.buffers.values())
-            if value.is_floating_point() and value.dtype != dtype
-        }
-        if changed:
-            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
+        """Move and cast all state, keeping the tensors' identity, on which sharing rests."""
+        dtype, changed = self.options.torch_dtype, set[str]()
         with foreign(f"moving the module to {device}", self.loaded.located):
-            for value in (*self.parameters.values(), *self.buffers.values()):
+            for value in (*self.module.parameters(), *self.module.buffers()):
+                if value.is_floating_point() and value.dtype != dtype:
+                    changed.add(str(value.dtype).removeprefix("torch."))
                 value.data = cast(value.data, dtype).to(device)
             self.module.requires_grad_(False)
+        changed.discard("float32" if self.options.dtype != "f32" else "")
+        if changed:
+            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
 
     def _usable(self, leaf: Any, function: str, where: str) -> Any:
         if not isinstance(leaf, Tensor):
@@ -253,7 +252,7 @@ class Reference:
         if leaf.device.type == "meta":
             raise Fault("reference", f"{function}() holds a meta tensor, which has no values", where=where)
         dtype = self.options.torch_dtype
-        if leaf.is_floating_point() and leaf.dtype != dtype:
+        if leaf.is_floating_point() and leaf.dtype not in (dtype, torch.float32):
             note = f"{leaf.dtype} inputs of {function}() were cast to {dtype}"
             self.notes += [note] if note not in self.notes else []
         return cast(leaf.detach(), dtype).to(self.device)
