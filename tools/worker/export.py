@@ -71,7 +71,8 @@ def _program(reference: Reference, args: Sequence[Any]) -> torch.export.Exported
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(reference.module, tuple(args), strict=False)
-            return program.run_decompositions({})
+            functional: torch.export.ExportedProgram = program.run_decompositions({})
+            return functional
     except Exception as error:  # export raises whatever the traced code provokes
         located = reference.loaded.located
         where = located.of_exception(error)

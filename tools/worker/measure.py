@@ -79,8 +79,8 @@ def _wall_us(call: Callable[[], Any]) -> float:
 
 
 def _cuda_us(call: Callable[[], Any]) -> float:
-    torch.cuda._sleep(_HIDE_LAUNCH_CYCLES)
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(_HIDE_LAUNCH_CYCLES)  # type: ignore[no-untyped-call]
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
     start.record()
     call()
     end.record()

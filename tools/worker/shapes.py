@@ -20,11 +20,11 @@ Group = tuple[Dim, ...]
 _MOST_SINGLES = 6
 
 
-class _Trace(TorchDispatchMode):
+class _Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records what must not change between shapes: operators, ranks, and which operands broadcast."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[str, list[int]]] = []
         self.whole: list[list[bool]] = []
 

@@ -151,15 +151,14 @@ def _cropping(
     size = sum(tensor.nbytes for tensor in tensor_leaves(args))
 
     def draw(seed: int) -> list[Any]:
-        whole, chooser = args, random.Random(seed)
-        if size <= REDRAW_BYTES:
-            whole, chooser = reference.draw_inputs(seed), None
+        large = size > REDRAW_BYTES
+        whole, chooser = args if large else reference.draw_inputs(seed), random.Random(seed)
         starts: dict[tuple[int, int], int] = {}
         pieces = []
         for tensor, before, after in zip(tensor_leaves(whole), full, shapes, strict=True):
             for dim, (old, new) in enumerate(zip(before, after, strict=True)):
                 if (old, new) not in starts:
-                    starts[old, new] = chooser.randrange(old - new + 1) if chooser else 0
+                    starts[old, new] = chooser.randrange(old - new + 1) if large else 0
                 tensor = tensor.narrow(dim, starts[old, new], new)
             pieces.append(tensor.clone(memory_format=torch.contiguous_format))
         return template.fill(pieces)
