@@ -179,6 +179,21 @@ for _name in ("and", "or", "xor"):
     POINTWISE[f"aten.logical_{_name}.default"] = Pointwise(_logic(_name), promote=False)
 
 
+def _bitwise(operator: str) -> Callable[..., Expr]:
+    return lambda x, y: x.logic(operator, y)
+
+
+for _name in ("and", "or", "xor"):
+    for _overload in ("Scalar", "Tensor"):
+        POINTWISE[f"aten.__{_name}__.{_overload}"] = Pointwise(_bitwise(_name))
+        POINTWISE[f"aten.bitwise_{_name}.{_overload}"] = Pointwise(_bitwise(_name))
+
+
+@_pointwise("bitwise_not.default")
+def bitwise_not(x: Expr) -> Expr:
+    return x.apply("not")
+
+
 @_pointwise("logical_not.default", promote=False)
 def logical_not(x: Expr) -> Expr:
     return x.to(Register.BOOL).apply("not")
