@@ -16,8 +16,11 @@ C_TYPE = {
     DType.I64: "int64_t",
     DType.BOOL: "uint8_t",
 }
-_SAME = ("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh "
-         "acosh atanh erf erfc floor ceil trunc").split()
+_SAME = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "erf", "erfc"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("floor", "ceil", "trunc"),
+)
 _FLOAT = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",

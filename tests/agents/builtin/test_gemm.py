@@ -25,7 +25,12 @@ class LinearGelu(torch.nn.Module):
 
 
 def operands(rows: int, inner: int, columns: int) -> list[Tensor]:
-    return [torch.randn(rows, inner), torch.randn(rows, columns), torch.randn(columns, inner), torch.randn(columns)]
+    return [
+        torch.randn(rows, inner),
+        torch.randn(rows, columns),
+        torch.randn(columns, inner),
+        torch.randn(columns),
+    ]
 
 
 def test_every_tile_with_tails_in_all_directions(emulator: Emulator, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ LAST_AXIS: list[Callable[[Tensor], Tensor]] = [
     lambda x: x.amax(-1).exp(),
     lambda x: x.amin(-1, keepdim=True),
     lambda x: torch.logsumexp(x, -1),
-    lambda x: F.normalize(x, dim=-1),
+    lambda x: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(1e-12),
     lambda x: x - x.mean(-1).unsqueeze(-1),
     lambda x: (x * x).sum(-1, keepdim=True) + 1,
 ]
@@ -60,12 +60,20 @@ def test_rows_are_free_of_races_and_stray_accesses(emulator: Emulator, tmp_path:
 
 
 def test_variance_and_deviation_need_two_elements_or_are_nan(emulator: Emulator, tmp_path: Path) -> None:
-    case = traced(Many([lambda x: x.std(-1), lambda x: x.var(-1), lambda x: x.var(-1, unbiased=False)]), torch.randn(2, 9))
+    case = traced(
+        Many([lambda x: x.std(-1), lambda x: x.var(-1), lambda x: x.var(-1, unbiased=False)]),
+        torch.randn(2, 9),
+    )
     check(emulator, tmp_path, case, rows((3, 17), (2, 1)), tunes=["warp-per-row"])
 
 
 def test_infinities_and_nan_in_a_row_do_what_they_do_in_pytorch(emulator: Emulator, tmp_path: Path) -> None:
-    functions = [lambda x: F.softmax(x, -1), lambda x: torch.logsumexp(x, -1), lambda x: x.amax(-1), lambda x: x.sum(-1)]
+    functions = [
+        lambda x: F.softmax(x, -1),
+        lambda x: torch.logsumexp(x, -1),
+        lambda x: x.amax(-1),
+        lambda x: x.sum(-1),
+    ]
     odd = torch.randn(6, 5)
     odd[0] = -torch.inf
     odd[1, 2], odd[2, 0], odd[3, 4] = torch.inf, -torch.inf, torch.nan
