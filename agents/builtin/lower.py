@@ -273,7 +273,7 @@ class _Lowering:
             (whole,) if _keeps_shape(node) else (node.spec.shape, *self._frames_over(node, kept))
         ):
             raise NotFusable(f"{node.id} is broadcast across rows")
-        if whole and node.spec.dtype not in FLOATS:
+        if node.spec.dtype not in FLOATS:
             raise NotFusable(f"a reduction to {node.spec.dtype}")
         _require_known_order(node)
         arguments = [self._row_argument(a, whole) for a in node.args]
