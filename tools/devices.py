@@ -42,7 +42,7 @@ def gpus(environ: Mapping[str, str] = os.environ) -> tuple[list[Gpu], str]:
 
 
 def visible(devices: list[Gpu], variable: str | None) -> list[Gpu]:
-    """The devices that CUDA_VISIBLE_DEVICES leaves, in its order; as CUDA does, up to the first wrong entry."""
+    """The devices that CUDA_VISIBLE_DEVICES leaves, in its order; like CUDA, up to the first wrong entry."""
     if variable is None:
         return devices
     chosen: list[Gpu] = []
