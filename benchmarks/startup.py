@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -16,11 +17,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks/results/startup.json"
 
-EMPTY = "import typer\napp = typer.Typer()\n@app.command()\ndef main() -> None: ...\napp(['--help'])\n"
+EMPTY = """
+import typer
+app = typer.Typer(rich_markup_mode=None)
+@app.command()
+def main() -> None: ...
+app(["--help"])
+"""
+CALL = "import sys; sys.argv[1:] = {}; from stitch_tui.cli import main; main()"
 PROGRAMS = {
     "empty typer app --help": EMPTY,
-    "stitch --help": "import sys; sys.argv[1:] = ['--help']; from stitch_tui.cli import main; main()",
-    "stitch config path": "import sys; sys.argv[1:] = ['config', 'path']; from stitch_tui.cli import main; main()",
+    "stitch --help": CALL.format(["--help"]),
+    "stitch config path": CALL.format(["config", "path"]),
     "import stitch_tui.cli": "import stitch_tui.cli",
 }
 
@@ -56,6 +64,7 @@ def report(times: dict[str, list[float]]) -> dict[str, object]:
             "typer": version("typer"),
             "pydantic": version("pydantic"),
         },
+        "load": round(os.getloadavg()[0], 1),
         "runs": len(next(iter(times.values()))),
         "median_ms": {name: round(1e3 * value, 1) for name, value in medians.items()},
         "ratio": {name: round(value / base, 2) for name, value in medians.items()},

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.tools import doctor
-from stitch_tui.tools.devices import Gpu, gpus
+from stitch_tui.tools.devices import Gpu, gpus, visible
 from stitch_tui.tools.doctor import Check, Report, State
 from stitch_tui.tools.toolkit import Toolkit
 
@@ -106,3 +106,20 @@ def test_nvml_answers_with_devices_or_a_reason() -> None:
     devices, text = gpus()
     assert text
     assert all(gpu.arch.startswith("sm_") for gpu in devices)
+
+
+@pytest.mark.parametrize(
+    ("variable", "names"),
+    [
+        (None, ["a", "b", "c"]),
+        ("", []),
+        ("2,0", ["c", "a"]),
+        ("GPU-1", ["b"]),
+        ("1,9,0", ["b"]),
+        ("GPU-", []),
+        (" 1 , GPU-2", ["b", "c"]),
+    ],
+)
+def test_the_devices_are_those_that_cuda_sees(variable: str | None, names: list[str]) -> None:
+    devices = [Gpu(index=i, name=n, uuid=f"GPU-{i}", arch="sm_90", memory_gib=1) for i, n in enumerate("abc")]
+    assert [gpu.name for gpu in visible(devices, variable)] == names
