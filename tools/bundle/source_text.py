@@ -10,8 +10,9 @@ from stitch_tui.tools.errors import UsageError
 
 def raw(text: str) -> str:
     """`text` as a literal that reads as it is: a raw triple-quoted string where that is possible."""
+    plain = all(character.isprintable() or character in "\n\t" for character in text)
     for quote in ("'''", '"""'):
-        if quote not in text and not text.endswith((quote[0], "\\")) and "\r" not in text:
+        if plain and quote not in text and not text.endswith((quote[0], "\\")):
             return f"r{quote}{text}{quote}"
     return repr(text)
 

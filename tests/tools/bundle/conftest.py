@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ class Case:
 
     def kernel(self, name: str, ops: Sequence[str], source: str, **more: Any) -> Kernel:
         """A kernel for the nodes of these operators, ``relu`` for ``aten.relu.default``."""
-        nodes = [node.id for node in self.graph.nodes if node.op.split(".")[1] in ops]
+        nodes = [node.id for node in self.graph.nodes if node.op.rpartition(".")[0].rpartition(".")[2] in ops]
         return Kernel(
             id=name, title=" + ".join(ops), region=region_of(self.graph, nodes), source=source, **more
         )
@@ -57,13 +58,13 @@ class Case:
         return self.reference.loaded.build(*args).train(self.source.mode == "train")
 
 
-@pytest.fixture
-def case(tmp_path: Path) -> Callable[..., Case]:
-    """Export a reference's source."""
+@pytest.fixture(scope="session")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Case]:
+    """Export a reference's source, once for each source and mode."""
 
+    @cache
     def make(source: str, mode: str = "train") -> Case:
-        folder = tmp_path / f"case{next(_numbers)}"
-        folder.mkdir()
+        folder = tmp_path_factory.mktemp("case")
         text = f"import torch\nfrom torch import nn\nimport torch.nn.functional as F\n\n\n{source.strip()}\n"
         (folder / "reference.py").write_text(text)
         reference = Reference.open(Options(project=folder, path="reference.py", mode=mode))

@@ -102,7 +102,7 @@ def on_emulator(
             if kernel.source:
                 path = tmp_path / kernel.file
                 path.write_text(kernel.source)
-                built = await emulator.build(path, Mode.FAST, front_end="source")
+                built = await emulator.build(path, Mode.CHECK, front_end="source")
                 assert built.ok, built.log
                 table[kernel.file] = {"argv": emulator.runner_argv(built), "env": emulator.runner_env()}
         return table
