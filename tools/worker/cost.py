@@ -60,22 +60,22 @@ def _convolution(args: Sequence[Any], results: Sequence[torch.Tensor]) -> int:
     weight = args[1].shape
     transposed = len(args) > 6 and args[6] is True
     moving = args[0] if transposed else results[0]
-    return 2 * int(moving.numel()) * math.prod(weight[1:])
+    return int(2 * moving.numel() * math.prod(weight[1:]))
 
 
 def _transposed(args: Sequence[Any], results: Sequence[torch.Tensor]) -> int:
-    return 2 * int(args[0].numel()) * math.prod(args[1].shape[1:])
+    return int(2 * args[0].numel() * math.prod(args[1].shape[1:]))
 
 
 def _attention(args: Sequence[Any], results: Sequence[torch.Tensor]) -> int:
     query, key, value = (tensor.shape for tensor in args[:3])
-    return 2 * math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+    return int(2 * math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1]))
 
 
 def _recurrent(args: Sequence[Any], results: Sequence[torch.Tensor]) -> int:
     matrices = sum(tensor.numel() for tensor in tensors_in(args) if tensor.dim() == 2)
     steps = math.prod(args[0].shape[:-1])
-    return 2 * steps * matrices
+    return int(2 * steps * matrices)
 
 
 _FORMULAS: dict[str, Callable[[Sequence[Any], Sequence[torch.Tensor]], int]] = {

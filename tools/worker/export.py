@@ -11,7 +11,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from . import cost
 from .encoding import Unencodable, encode, encode_spec
-from .faults import LONGEST_WHY, Located, source_line
+from .faults import LONGEST_WHY, Located, silent_logs, source_line
 from .interpreter import operands
 from .reference import Reference
 
@@ -68,10 +68,11 @@ def export(reference: Reference, args: Sequence[Any]) -> Exported:
 
 def _program(reference: Reference, args: Sequence[Any]) -> torch.export.ExportedProgram:
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), silent_logs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(reference.module, tuple(args), strict=False)
-            return program.run_decompositions({})
+            functional: torch.export.ExportedProgram = program.run_decompositions({})
+            return functional
     except Exception as error:  # export raises whatever the traced code provokes
         located = reference.loaded.located
         where = located.of_exception(error)

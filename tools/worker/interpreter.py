@@ -1,7 +1,7 @@
 """Run nodes of an exported graph through torch's operators by name, on any values."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -29,6 +29,7 @@ def run_nodes(
     widen: bool = False,
     narrowed: set[str] | None = None,
     keep: Sequence[str] | None = None,
+    before: Callable[[Mapping[str, Any], Values], None] | None = None,
 ) -> Values:
     """Compute `nodes` in order from `values`, which is extended and returned.
 
@@ -39,10 +40,13 @@ def run_nodes(
         widen: float64 throughout: floating dtype arguments are widened, as the values must be.
         narrowed: receives the operators that have no float64 kernel and ran in float32 instead.
         keep: ids to keep; any other node's value is freed after its last use.  None: keep all.
+        before: called with each node and the values so far.
     """
     nodes = list(nodes)
     last_use = {} if keep is None else _last_uses(nodes, set(keep))
     for position, node in enumerate(nodes):
+        if before is not None:
+            before(node, values)
         values[node["id"]] = run_node(node, values, device, widen=widen, narrowed=narrowed)
         for value in last_use.get(position, ()):
             del values[value]
@@ -70,11 +74,8 @@ def run_node(
             raise
     if narrowed is not None:
         narrowed.add(node["op"])
-    args = decode(node["args"], _cast(values, torch.float32), device)
-    kwargs = {
-        name: decode(item, _cast(values, torch.float32), device) for name, item in node["kwargs"].items()
-    }
-    return cast_floats(function(*args, **kwargs), torch.float64)
+    single = {operand: cast_floats(values[operand], torch.float32) for operand in operands(node)}
+    return cast_floats(run_node(node, single, device), torch.float64)
 
 
 def cast_floats(value: Any, dtype: torch.dtype) -> Any:
@@ -84,22 +85,6 @@ def cast_floats(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(cast_floats(item, dtype) for item in value)
     return value
-
-
-class _cast(Mapping[str, Any]):
-    """A lazy view of `values` with floating tensors cast."""
-
-    def __init__(self, values: Mapping[str, Any], dtype: torch.dtype) -> None:
-        self.values_, self.dtype = values, dtype
-
-    def __getitem__(self, key: str) -> Any:
-        return cast_floats(self.values_[key], self.dtype)
-
-    def __iter__(self) -> Any:
-        return iter(self.values_)
-
-    def __len__(self) -> int:
-        return len(self.values_)
 
 
 def references(argument: Any) -> Iterable[str]:

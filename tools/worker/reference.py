@@ -4,7 +4,8 @@ import contextlib
 import inspect
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch.utils import _pytree as pytree
 from .encoding import DTYPES, Unencodable, encode_spec
 from .faults import Fault, foreign
 from .loading import Loaded, load
+from .template import tensor_leaves
 
 Tensor = torch.Tensor
 
@@ -33,6 +35,8 @@ class Options:
     allow_tf32_conv: bool = True
     init_seed: int = 0
     seed: int = 0
+    load_seconds: float = 120.0
+    forward_seconds: float = 120.0
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -151,7 +155,7 @@ class Reference:
         before = {name: cast(given[name], dtype) for name in self.buffers}
         values = {name: cast(value, dtype) for name, value in given.items()}
         values |= {name: value.clone() for name, value in before.items()}
-        leaves = [leaf for leaf in pytree.tree_leaves(list(args)) if isinstance(leaf, Tensor)]
+        leaves = tensor_leaves(args)
         versions = [leaf._version for leaf in leaves]
         if self.writes_inputs:
             args = pytree.tree_map(
@@ -174,6 +178,20 @@ class Reference:
         mutated = [name for name, old in before.items() if not _same(after[name], old)]
         return Outcome(self._flatten(returned, where), {name: after[name] for name in before}, mutated)
 
+    def dry_forward(
+        self, args: Sequence[Any], stand_in: Callable[[Tensor], Tensor], watch: AbstractContextManager[Any]
+    ) -> Any:
+        """What forward returns on stand-ins for tensors; nothing is computed and nothing changes.
+
+        Args:
+            stand_in: makes one for a parameter or buffer.
+            watch: surrounds the run.
+        """
+        state = {**self.parameters, **self.buffers}
+        swapped = {place: stand_in(state[name]) for place, name in self._places()}
+        with self._unchanged(), torch.no_grad(), watch:
+            return torch.func.functional_call(self.module, swapped, tuple(args), tie_weights=False)
+
     def argument_names(self, args: Sequence[Any]) -> list[str]:
         """A name for each tensor leaf of `args`, after forward's parameters: ``x``, ``states_0``."""
         positional = [
@@ -184,7 +202,7 @@ class Reference:
         names = []
         for position, arg in enumerate(args):
             name = positional[position] if position < len(positional) else f"arg{position}"
-            leaves = [leaf for leaf in pytree.tree_leaves(arg) if isinstance(leaf, Tensor)]
+            leaves = tensor_leaves([arg])
             whole = isinstance(arg, Tensor)
             names += [name if whole else f"{name}_{index}" for index in range(len(leaves))]
         return names
@@ -199,18 +217,17 @@ class Reference:
                     yield place, first.setdefault(id(value), place)
 
     def _place(self, device: torch.device) -> None:
-        dtype = self.options.torch_dtype
-        changed = {
-            str(value.dtype).removeprefix("torch.")
-            for value in (*self.parameters.values(), *self.buffers.values())
-            if value.is_floating_point() and value.dtype != dtype
-        }
-        if changed:
-            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
+        """Move and cast all state, keeping the tensors' identity, on which sharing rests."""
+        dtype, changed = self.options.torch_dtype, set[str]()
         with foreign(f"moving the module to {device}", self.loaded.located):
-            for value in (*self.parameters.values(), *self.buffers.values()):
+            for value in (*self.module.parameters(), *self.module.buffers()):
+                if value.is_floating_point() and value.dtype != dtype:
+                    changed.add(str(value.dtype).removeprefix("torch."))
                 value.data = cast(value.data, dtype).to(device)
             self.module.requires_grad_(False)
+        changed.discard("float32" if self.options.dtype != "f32" else "")
+        if changed:
+            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
 
     def _usable(self, leaf: Any, function: str, where: str) -> Any:
         if not isinstance(leaf, Tensor):
@@ -231,7 +248,7 @@ class Reference:
         if leaf.device.type == "meta":
             raise Fault("reference", f"{function}() holds a meta tensor, which has no values", where=where)
         dtype = self.options.torch_dtype
-        if leaf.is_floating_point() and leaf.dtype != dtype:
+        if leaf.is_floating_point() and leaf.dtype not in (dtype, torch.float32):
             note = f"{leaf.dtype} inputs of {function}() were cast to {dtype}"
             self.notes += [note] if note not in self.notes else []
         return cast(leaf.detach(), dtype).to(self.device)

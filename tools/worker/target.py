@@ -11,7 +11,8 @@ from .export import Exported, Json
 from .faults import Fault
 from .interpreter import Values, cast_floats, operands, operator_of, run_nodes
 from .reference import seed_everything
-from .task import OPAQUE, Task, Variant
+from .task import OPAQUE, Task
+from .variants import Variant
 
 Tensor = torch.Tensor
 
@@ -23,7 +24,7 @@ class Slot:
     name: str
     """Value id in the graph: an identifier."""
     kind: str
-    """``activation``, ``parameter``, ``buffer`` or ``constant``; of an output ``activation`` or ``buffer``."""
+    """``activation``, ``parameter``, ``buffer`` or ``constant``; an output is an activation or a buffer."""
     dtype: torch.dtype
     target: str = ""
     """Name in ``state_dict`` of a parameter or buffer, of forward's argument for an input."""
@@ -66,7 +67,7 @@ class Target(Protocol):
         ...
 
     def draw(self, variant: str, seed: int) -> list[Tensor]:
-        """Input values that the reference itself meets under `seed`; parameters and buffers as they are now."""
+        """Input values that the reference itself meets under `seed`; its state as it is now."""
         ...
 
     def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = "full") -> list[Tensor]:

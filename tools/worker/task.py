@@ -1,54 +1,22 @@
-"""A reference made ready for judging: its graph, or the opaque node that stands for it, and its shape variants."""
+"""A reference made ready for judging: its shape variants, each with a graph, opaque where there is none."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import torch
-from torch.utils import _pytree as pytree
-
 from .encoding import encode_spec
-from .export import Exported, Inexportable, Json, export
+from .export import Exported, Inexportable, export
+from .faults import Fault
 from .reference import Outcome, Reference, seed_everything
+from .template import Template, tensor_leaves
+from .variants import Candidate, Variant, found, given, specs_of
 
 OPAQUE = "opaque"
 """``op`` of the one node that stands for a reference that cannot be exported."""
 
-
-class Template:
-    """Forward's arguments with the tensors taken out."""
-
-    def __init__(self, args: Sequence[Any]) -> None:
-        leaves, self.structure = pytree.tree_flatten(list(args))
-        self.tensor = [isinstance(leaf, torch.Tensor) for leaf in leaves]
-        self.leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-
-    def fill(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        """The arguments with `tensors` as their tensor leaves, in order."""
-        given = iter(tensors)
-        leaves = [
-            next(given) if tensor else leaf for tensor, leaf in zip(self.tensor, self.leaves, strict=True)
-        ]
-        args: list[Any] = pytree.tree_unflatten(leaves, self.structure)
-        return args
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One set of input shapes: how to draw them, and the graph for exactly these shapes."""
-
-    name: str
-    draw: Callable[[int], list[Any]]
-    """Forward's arguments under a seed, from the task's own distribution."""
-    template: Template
-    inputs: list[Json]
-    """Specs of the tensor leaves of the arguments."""
-    exported: Exported
-
-    def tensors(self, seed: int) -> list[torch.Tensor]:
-        """The tensor leaves of `draw`."""
-        return tensor_leaves(self.draw(seed))
+VARIANT_SECONDS = 20.0
+"""The search for small shapes ends after this long, with what it has found."""
 
 
 class Task:
@@ -57,54 +25,93 @@ class Task:
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
         self.unexportable: Inexportable | None = None
-        self.first_args = reference.draw_inputs(reference.options.seed)
+        self.variant_notes: list[str] = []
+        seed = reference.options.seed
+        self.first_args = reference.draw_inputs(seed)
+        started = time.monotonic()
         self.first = self.run(self.first_args)
+        self.first_seconds = time.monotonic() - started
         if reference.writes_inputs:
-            self.first_args = reference.draw_inputs(reference.options.seed)
+            self.first_args = reference.draw_inputs(seed)
+        self.template = Template(self.first_args)
 
-    @property
+    @cached_property
     def mutated(self) -> list[str]:
         """Names of the buffers that forward changes, in the module's order."""
         graph = self.full.exported.graph
         changed = {source["target"] for source in graph["sources"] if source["id"] in graph["mutations"]}
         return [name for name in self.first.buffers if name in changed]
 
-    def run(self, args: Sequence[Any]) -> Outcome:
-        """One forward pass under the reference's flags, its randomness seeded."""
+    def run(self, args: Sequence[Any], seed: int | None = None) -> Outcome:
+        """One forward pass under the reference's flags, its randomness seeded (default: as at `open`)."""
         self.reference.set_flags()
-        seed_everything(self.reference.options.seed)
+        seed_everything(self.reference.options.seed if seed is None else seed)
         return self.reference.forward(args)
 
     @cached_property
     def full(self) -> Variant:
         """The variant of ``get_inputs()``."""
-        args = self.first_args
-        return Variant(
-            name="full",
-            draw=self.reference.draw_inputs,
-            template=Template(args),
-            inputs=[encode_spec(leaf) for leaf in tensor_leaves(args)],
-            exported=self.graph_of(args),
-        )
+        args, draw = self.first_args, self.reference.draw_inputs
+        return Variant("full", draw, self.template, specs_of(args), self._graph_of(args))
 
-    def graph_of(self, args: Sequence[Any]) -> Exported:
-        """The graph on `args`; an opaque one once the reference has turned out not to be exportable."""
-        if self.unexportable is None:
-            try:
-                return export(self.reference, args)
-            except Inexportable as error:
-                self.unexportable = error
-        return self._opaque(args)
+    @cached_property
+    def variants(self) -> dict[str, Variant]:
+        """All shape variants by name, ``full`` first."""
+        full = self.full
+        known = {"full": full}
+        deadline = time.monotonic() + VARIANT_SECONDS
+        own = self.reference.loaded.get_small_inputs is not None
+        candidates = (
+            given(self.reference, self.template)
+            if own
+            else found(self.reference, self.template, self.first_args, deadline)
+        )
+        for candidate in candidates:
+            if time.monotonic() > deadline:
+                self.variant_notes.append("the search for small shapes ran out of time")
+                break
+            if (variant := self._confirmed(candidate)) is not None:
+                known[variant.name] = variant
+        if len(known) == 1:
+            self.variant_notes.append("no extent of the inputs can change: only full size is checked")
+        return known
 
     def variant(self, name: str) -> Variant:
         """A variant by name.
 
         Raises:
-            KeyError: there is none of that name.
+            Fault: there is none of that name.
         """
-        if name != "full":
-            raise KeyError(name)
-        return self.full
+        if name == "full":
+            return self.full
+        if name not in self.variants:
+            raise Fault("usage", f"the reference has no shape variant {name}")
+        return self.variants[name]
+
+    def _confirmed(self, candidate: Candidate) -> Variant | None:
+        """The variant, if the reference really runs there and through the same nodes as at full size."""
+        try:
+            args = candidate.draw(self.reference.options.seed)
+            self.run(args)
+        except Fault as fault:
+            self.variant_notes.append(f"{candidate.name} dropped: {fault.what}: {fault.why}")
+            return None
+        exported = self._graph_of(args)
+        if exported.skeleton != self.full.exported.skeleton:
+            self.variant_notes.append(f"{candidate.name} dropped: other operators than at full size")
+            return None
+        return Variant(candidate.name, candidate.draw, Template(args), specs_of(args), exported)
+
+    def _graph_of(self, args: Sequence[Any]) -> Exported:
+        """The graph on `args`; an opaque one once the reference has turned out not to be exportable."""
+        if self.unexportable is None:
+            try:
+                return export(self.reference, args)
+            except Inexportable as error:
+                if "full" in vars(self):
+                    raise Fault("reference", "a small shape cannot be exported", why=error.why) from error
+                self.unexportable = error
+        return self._opaque(args)
 
     def _opaque(self, args: Sequence[Any]) -> Exported:
         """One node that reads everything and whose results are the outputs and changed buffers."""
@@ -157,11 +164,6 @@ class Task:
             },
             {},
         )
-
-
-def tensor_leaves(args: Sequence[Any]) -> list[torch.Tensor]:
-    """The tensors in nested arguments, in order."""
-    return [leaf for leaf in pytree.tree_leaves(list(args)) if isinstance(leaf, torch.Tensor)]
 
 
 def _identifier(kind: str, name: str) -> str:

@@ -1,0 +1,35 @@
+"""What lasts in the judge between two requests."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .faults import Fault
+
+if TYPE_CHECKING:
+    from .task import Task
+
+Json = dict[str, Any]
+Emit = Callable[[str, Json], None]
+"""Reports progress: ``emit(event, data)``."""
+
+
+class Session:
+    """What lasts between requests."""
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+
+    @property
+    def task(self) -> "Task":
+        """The open `task.Task`.
+
+        Raises:
+            Fault: nothing has been opened.
+        """
+        if self._task is None:
+            raise Fault("usage", "no reference is open", advice="call open first")
+        return self._task
+
+    @task.setter
+    def task(self, task: "Task") -> None:
+        self._task = task
