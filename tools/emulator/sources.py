@@ -1,11 +1,13 @@
 """A candidate and the headers of its own: what the cache key covers and the rewriter reads."""
 
 import os
+import posixpath
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from stitch_tui.tools.emulator.store import digest
+from stitch_tui.tools.emulator.toolchain import HERE
 
 LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
 
@@ -43,3 +45,14 @@ def read_sources(main: Path) -> Sources:
         named = (path.parent / name for name in LOCAL_INCLUDE.findall(texts[path]))
         waiting += [found.resolve() for found in named if found.is_file()]
     return Sources(main, texts)
+
+
+def is_candidates(file: str) -> bool:
+    """Is a file that a compiler or addr2line names one of the candidate's, not ours and not the system's?"""
+    foreign = HERE in PurePosixPath(file).parents or file.startswith("/usr/")
+    return bool(file) and "??" not in file and not foreign
+
+
+def candidate_name(file: str) -> str:
+    """The name a person knows the file by: debug information says ``././gemm.cu``."""
+    return posixpath.normpath(file) if file else ""
