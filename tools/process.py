@@ -74,7 +74,7 @@ async def run(
         timed_out = True
     finally:
         await kill_group(process)
-        await _rest(out.drain(process.stdout), err.drain(process.stderr))
+        await _rest(process, out.drain(process.stdout), err.drain(process.stderr))
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -1,
@@ -104,10 +104,12 @@ def signal_group(leader: int, sig: signal.Signals) -> None:
         os.killpg(leader, sig)
 
 
-async def _rest(*drains: Coroutine[Any, Any, None]) -> None:
+async def _rest(process: asyncio.subprocess.Process, *drains: Coroutine[Any, Any, None]) -> None:
     """Read what a killed group left in the pipes, up to their ends unless somebody escaped with them."""
-    with contextlib.suppress(TimeoutError):
+    try:
         await asyncio.wait_for(asyncio.gather(*drains), GRACE_S[0])
+    except TimeoutError:
+        process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public way to close them
 
 
 async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
