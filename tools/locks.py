@@ -29,13 +29,10 @@ def try_lock(path: Path, *, shared: bool = False) -> int | None:
     return descriptor
 
 
-@asynccontextmanager
-async def first_free(
-    paths: Iterable[Path], *, shared: bool = False, timeout: float | None = None
-) -> AsyncIterator[int]:
-    """Hold the first of `paths` that can be locked; yields the descriptor.
+async def acquire(paths: Iterable[Path], *, shared: bool = False, timeout: float | None = None) -> int:
+    """Lock the first of `paths` that can be locked; the descriptor holds it until it is closed.
 
-    `paths` is iterated anew at every attempt.  None waits for ever.
+    `paths` is iterated anew at every attempt.  A timeout of None waits for ever.
 
     Raises:
         TimeoutError: none became free within `timeout` seconds.
@@ -47,6 +44,15 @@ async def first_free(
             raise TimeoutError
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_POLL_S)
+    return descriptor
+
+
+@asynccontextmanager
+async def first_free(
+    paths: Iterable[Path], *, shared: bool = False, timeout: float | None = None
+) -> AsyncIterator[int]:
+    """Hold the lock that `acquire` gets while the context lasts."""
+    descriptor = await acquire(paths, shared=shared, timeout=timeout)
     try:
         yield descriptor
     finally:
