@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from stitch_tui.tools.cuda_source import CudaSource, read_source
+from stitch_tui.tools.cuda_source import CudaSource
 from stitch_tui.tools.verdict import Category, Finding
 
 FORBIDDEN_CALLS = {
@@ -23,7 +23,10 @@ FORBIDDEN_HEADERS = (
         "reaches out of the process",
     ),
 )
-FORBIDDEN_TEXT = ((re.compile(r"/proc/|/dev/shm|LD_PRELOAD"), "names memory or files of processes"),)
+FORBIDDEN_TYPES = {
+    **dict.fromkeys(("ifstream", "ofstream", "fstream"), "reads or writes files"),
+    **dict.fromkeys(("jthread", "pthread_t"), "starts a thread"),
+}
 _ENDS = "ends the process: return STITCH_CUDA_ERROR instead"
 QUESTIONS = {
     **dict.fromkeys(("exit", "_exit", "_Exit", "quick_exit", "abort", "atexit"), _ENDS),
@@ -57,30 +60,34 @@ def screen_source(text: str, file: str) -> Screen:
     A function that the source defines itself is its own, whatever its name; names in comments and
     strings are no calls.
     """
-    source = read_source(text)
-    evidence = [
-        Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
-        for message, line in _evidence(source)
+    source = CudaSource(text)
+    calls = [(_plain(call.name), call.line) for call in source.calls]
+    own = {function.name for function in source.functions}
+    mentions = [(name, line) for name, line in calls if name not in own]
+    evidence = [(f"{name} {_FORBIDDEN[name]}", line) for name, line in mentions if name in _FORBIDDEN]
+    evidence += [
+        (f"{token.text} {FORBIDDEN_TYPES[token.text]}", token.line)
+        for token in source.tokens
+        if token.text in FORBIDDEN_TYPES
     ]
-    questions = tuple(
-        f"line {call.line}: {call.text} {QUESTIONS[call.text]}"
-        for call in source.calls
-        if call.text in QUESTIONS and call.text not in source.functions
+    evidence += [
+        (f"{include.path} {reason}", include.line)
+        for include in source.includes
+        for pattern, reason in FORBIDDEN_HEADERS
+        if pattern.search(include.path)
+    ]
+    asked = [(name, line) for name, line in mentions if name in QUESTIONS]
+    return Screen(
+        evidence=tuple(
+            Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
+            for message, line in sorted(evidence, key=lambda item: item[1])
+        ),
+        questions=tuple(
+            f"line {line}: {name} {QUESTIONS[name]}" for name, line in mentions if name in QUESTIONS
+        ),
     )
-    return Screen(tuple(evidence), questions)
 
 
-def _evidence(source: CudaSource) -> list[tuple[str, int]]:
-    found = [
-        (f"{call.text} {_FORBIDDEN[call.text]}", call.line)
-        for call in source.calls
-        if call.text in _FORBIDDEN and call.text not in source.functions
-    ]
-    for mentions, patterns in ((source.includes, FORBIDDEN_HEADERS), (source.strings, FORBIDDEN_TEXT)):
-        found += [
-            (f"{mention.text!r} {reason}", mention.line)
-            for mention in mentions
-            for pattern, reason in patterns
-            if pattern.search(mention.text)
-        ]
-    return sorted(found, key=lambda item: item[1])
+def _plain(name: str) -> str:
+    """A called function's name without namespaces; a method's is not one, whatever it is called."""
+    return "" if "." in name or "->" in name else name.partition("<")[0].rpartition("::")[2].strip()
