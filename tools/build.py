@@ -35,10 +35,17 @@ _MACHINE = (
         "free some space, or set XDG_CACHE_HOME to another disk",
     ),
     (r"unsupported GNU version|unsupported clang version", "name an older host compiler in NVCC_CCBIN"),
+    (
+        r"CUDA compiler and CUDA toolkit headers are incompatible",
+        "install nvcc and its headers in one version",
+    ),
+    (r"cannot find -lcuda(rt_static|devrt)", "install the CUDA runtime that belongs to this nvcc"),
     (r"Unsupported gpu architecture", "install a CUDA toolkit that knows this GPU"),
     (r"Failed to preprocess host compiler properties|[Cc]annot find compiler", "install g++"),
 )
 """Complaints of the machine, not of the candidate: pattern and advice."""
+
+_STARVED = r"signal 9\b|[Oo]ut of memory|memory exhausted|bad_alloc|Cannot allocate memory"
 
 
 async def build_cuda(
@@ -174,6 +181,8 @@ class _Job:
             return (_error(Category.HOST_TIMEOUT, f"nvcc did not finish within {self.timeout:g} s"),)
         if not done.ok:
             _raise_if_machine(log, self.snapshot.text, folder)
+            if _starved(done, log, self.snapshot.text):
+                return (_error(Category.OUT_OF_MEMORY_HOST, "the compiler ran out of memory on this source"),)
         found = findings(log, partial(self._local, folder), _ptx(folder))
         if done.ok or any(finding.detail["severity"] == "error" for finding in found):
             return self._advised(found)
@@ -209,11 +218,13 @@ def _raise_if_machine(log: str, source: str, folder: Path) -> None:
             )
 
 
+def _starved(done: process.Finished, log: str, source: str) -> bool:
+    """Whether a compiler hit its memory limit or was killed for memory."""
+    return done.returncode == -9 or bool(re.search(_STARVED, log) and not re.search(_STARVED, source))
+
+
 def _unexplained(done: process.Finished, log: str) -> Finding:
     """nvcc failed and no compiler gave a reason that we could read."""
-    starved = re.search(r"signal 9\b|out of memory|memory exhausted|bad_alloc|Cannot allocate memory", log)
-    if starved or done.returncode == -9:
-        return _error(Category.OUT_OF_MEMORY_HOST, "the compiler ran out of memory on this source")
     tail = "\n".join(log.splitlines()[-10:])
     return _error(Category.BUILD_ERROR, f"nvcc ended with status {done.returncode}\n{tail}".rstrip())
 

@@ -101,7 +101,7 @@ class BuildCache:
     """Builds below one folder, each at ``builds/KEY``; logs of failed ones at ``failures/KEY.log``."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root = root.absolute()
         self._builds, self._locks, self._scratch = root / "builds", root / "locks", root / "scratch"
         self._failures = root / "failures"
 

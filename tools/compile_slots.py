@@ -19,11 +19,11 @@ async def compile_slot(folder: Path) -> AsyncIterator[None]:
     for `JOB_BYTES`.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with first_free(_Slots(folder)):
+    async with first_free(OpenSlots(folder)):
         yield
 
 
-class _Slots:
+class OpenSlots:
     """The slots that are open now; iterated anew at every attempt."""
 
     def __init__(self, folder: Path) -> None:

@@ -73,14 +73,6 @@ class Static:
     """``__device__``, ``__constant__`` or ``__managed__``."""
 
 
-@dataclass(frozen=True)
-class String:
-    """The content of a string literal."""
-
-    text: str
-    line: int
-
-
 class CudaSource:
     """One source, parsed once; every view is computed when it is first asked for."""
 
@@ -140,12 +132,6 @@ class CudaSource:
         """Variables at file scope or in a namespace."""
         declarations = (node for node in self._of("declaration") if _at_file_scope(node))
         return tuple(static for node in declarations for static in _statics(node))
-
-    @cached_property
-    def strings(self) -> tuple[String, ...]:
-        """What stands inside string literals."""
-        kinds = ("string_content", "raw_string_content")
-        return tuple(String(_text(n), _line(n)) for n in _walk(self._root) if n.type in kinds)
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:

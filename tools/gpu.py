@@ -149,7 +149,7 @@ def ask(nvml: Any, question: Callable[..., Any], *args: Any) -> Any:
     """An answer of NVML's, or None where this device or driver has none."""
     try:
         return question(*args)
-    except nvml.NVMLError:
+    except (nvml.NVMLError, nvml.NVMLLibraryMismatchError):
         return None
 
 

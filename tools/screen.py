@@ -23,7 +23,10 @@ FORBIDDEN_HEADERS = (
         "reaches out of the process",
     ),
 )
-FORBIDDEN_TEXT = ((re.compile(r"/proc/|/dev/shm|LD_PRELOAD"), "names memory or files of processes"),)
+FORBIDDEN_TYPES = {
+    **dict.fromkeys(("ifstream", "ofstream", "fstream"), "reads or writes files"),
+    **dict.fromkeys(("jthread", "pthread_t"), "starts a thread"),
+}
 _ENDS = "ends the process: return STITCH_CUDA_ERROR instead"
 QUESTIONS = {
     **dict.fromkeys(("exit", "_exit", "_Exit", "quick_exit", "abort", "atexit"), _ENDS),
@@ -58,34 +61,33 @@ def screen_source(text: str, file: str) -> Screen:
     strings are no calls.
     """
     source = CudaSource(text)
-    evidence = [
-        Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
-        for message, line in _evidence(source)
-    ]
-    questions = tuple(
-        f"line {line}: {name} {QUESTIONS[name]}" for name, line in _library_calls(source) if name in QUESTIONS
-    )
-    return Screen(tuple(evidence), questions)
-
-
-def _evidence(source: CudaSource) -> list[tuple[str, int]]:
-    found = [
-        (f"{name} {_FORBIDDEN[name]}", line) for name, line in _library_calls(source) if name in _FORBIDDEN
-    ]
-    headers = [(include.path, include.line) for include in source.includes]
-    strings = [(string.text, string.line) for string in source.strings]
-    for mentions, patterns in ((headers, FORBIDDEN_HEADERS), (strings, FORBIDDEN_TEXT)):
-        found += [
-            (f"{text!r} {reason}", line)
-            for text, line in mentions
-            for pattern, reason in patterns
-            if pattern.search(text)
-        ]
-    return sorted(found, key=lambda item: item[1])
-
-
-def _library_calls(source: CudaSource) -> list[tuple[str, int]]:
-    """Calls of functions that the source does not define, by the last part of their name; no methods."""
+    calls = [(_plain(call.name), call.line) for call in source.calls]
     own = {function.name for function in source.functions}
-    names = [(call.name.rpartition("::")[2], call.line) for call in source.calls]
-    return [(name, line) for name, line in names if name.isidentifier() and name not in own]
+    mentions = [(name, line) for name, line in calls if name not in own]
+    evidence = [(f"{name} {_FORBIDDEN[name]}", line) for name, line in mentions if name in _FORBIDDEN]
+    evidence += [
+        (f"{token.text} {FORBIDDEN_TYPES[token.text]}", token.line)
+        for token in source.tokens
+        if token.text in FORBIDDEN_TYPES
+    ]
+    evidence += [
+        (f"{include.path} {reason}", include.line)
+        for include in source.includes
+        for pattern, reason in FORBIDDEN_HEADERS
+        if pattern.search(include.path)
+    ]
+    asked = [(name, line) for name, line in mentions if name in QUESTIONS]
+    return Screen(
+        evidence=tuple(
+            Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
+            for message, line in sorted(evidence, key=lambda item: item[1])
+        ),
+        questions=tuple(
+            f"line {line}: {name} {QUESTIONS[name]}" for name, line in mentions if name in QUESTIONS
+        ),
+    )
+
+
+def _plain(name: str) -> str:
+    """A called function's name without namespaces; a method's is not one, whatever it is called."""
+    return "" if "." in name or "->" in name else name.partition("<")[0].rpartition("::")[2].strip()

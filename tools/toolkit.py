@@ -17,7 +17,11 @@ from pathlib import Path
 from stitch_tui.tools import process
 from stitch_tui.tools.errors import EnvironmentFault
 
-INSTALL_NVCC = "install the CUDA toolkit, or: pip install nvidia-cuda-nvcc nvidia-cuda-cccl"
+INSTALL_NVCC = (
+    "install the CUDA toolkit, or its wheels in one version: "
+    "pip install 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*' "
+    "'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
+)
 INSTALL_HOST_COMPILER = "install g++ (Debian, Ubuntu: apt install g++), or name one in NVCC_CCBIN"
 
 
@@ -46,6 +50,7 @@ class Toolkit:
     includes: tuple[Path, ...] = ()
     """Further include folders that nvcc does not know by itself (one wheel for each package)."""
     library_folders: tuple[Path, ...] = ()
+    """Where the CUDA runtime lies: the nvcc of a wheel looks for it in a folder that wheels do not have."""
     cublas: Library | None = None
     cublas_lt: Library | None = None
     cudnn: Library | None = None
@@ -92,8 +97,8 @@ async def find_toolkit(
     roots = [*_installed_roots(environ, system), *wheels]
     nvcc, version = await _first_nvcc(_programs("nvcc", path, [root / "bin" for root in roots]))
     own_root = await _root_of(nvcc) if nvcc else None
-    if own_root:
-        roots = [own_root, *roots]
+    parts = _parts(own_root, wheels) if own_root else []
+    roots = [*parts[:1], *roots]
     bins = [root / "bin" for root in roots]
     host = _which(environ.get("NVCC_CCBIN") or "g++", path) or _which("c++", path)
     search = [*roots, system / "usr"]
@@ -108,8 +113,8 @@ async def find_toolkit(
         root=own_root,
         host_compiler=host,
         host_version=await _first_line(host) if host else "",
-        includes=tuple(_extra(own_root, wheels, "include")),
-        library_folders=tuple(_extra(own_root, wheels, "lib")),
+        includes=tuple(part / "include" for part in parts[1:]),
+        library_folders=tuple(p / "lib" for p in parts if (p / "lib/libcudart_static.a").is_file()),
         cublas=_library("cublas", "cublas_v2.h", search, major),
         cublas_lt=_library("cublasLt", "cublasLt.h", search, major),
         cudnn=_library("cudnn", "cudnn.h", search, ""),
@@ -219,11 +224,10 @@ async def _output(argv: Sequence[str]) -> str:
     return done.stdout + done.stderr
 
 
-def _extra(root: Path | None, wheels: Sequence[Path], kind: str) -> Iterator[Path]:
-    """Folders of an nvcc that came as one wheel of several: its runtime and CCCL lie beside it."""
-    if root is not None and root.name == "cuda_nvcc":
-        for package in ("cuda_runtime", "cuda_cccl"):
-            yield from (w / kind for w in wheels if w == root.parent / package and (w / kind).is_dir())
+def _parts(root: Path, wheels: Sequence[Path]) -> list[Path]:
+    """The toolkit's own folder, and the wheels beside it where each package has a folder."""
+    beside = ("cuda_runtime", "cuda_cccl") if root.name == "cuda_nvcc" else ()
+    return [root, *(part for name in beside if (part := root.parent / name) in wheels)]
 
 
 def _library(name: str, header: str, roots: Sequence[Path], major: str) -> Library | None:

@@ -10,6 +10,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
+from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.toolkit import Toolkit
 from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Trial, Verdict
@@ -55,6 +57,8 @@ class Cuda:
     toolkit: Toolkit
     cache: Path
     """Of builds."""
+    uuid: str = ""
+    """Of the GPU, to lease it from other stitch processes; empty: not leased."""
     timing: Mapping[str, Any] = field(default_factory=dict)
     """Options of the judge's method ``time``."""
 
@@ -318,7 +322,10 @@ class _Verification:
             return
         self._stage("timing")
         params = {"target": self.target, "runner": runner, "options": dict(self.bench.cuda.timing)}
-        report = await self.bench.judge.call("time", params, timeout=CHECK_SECONDS, on_event=self.on_event)
+        async with self._gpu("timing", alone=True):
+            report = await self.bench.judge.call(
+                "time", params, timeout=CHECK_SECONDS, on_event=self.on_event
+            )
         if report["category"] != Category.CORRECT:
             findings = tuple(Finding.model_validate(finding) for finding in report["findings"])
             self._fail(Category(report["category"]), findings)
@@ -326,6 +333,13 @@ class _Verification:
         self._update(timing=Timing.model_validate(report["timing"]))
         for reason in report["unchecked"]:
             self._unchecked(reason)
+
+    def _gpu(self, purpose: str, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
+        """The right to use the GPU beside others, or alone."""
+        if self.bench.cuda is None or not self.bench.cuda.uuid:
+            return nullcontext()
+        lease = Lease(self.bench.cuda.uuid)
+        return lease.exclusive(purpose) if alone else lease.shared(purpose)
 
     def _stage(self, name: str) -> None:
         if self.on_event:

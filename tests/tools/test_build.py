@@ -1,5 +1,6 @@
 import asyncio
 import dataclasses
+import os
 import shutil
 import sys
 import textwrap
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.compile_slots import JOB_BYTES, OpenSlots, available_bytes, total_bytes
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
 from stitch_tui.tools.nvcc import recipe, target_arch
 from stitch_tui.tools.toolkit import Library, Toolkit, find_toolkit
@@ -229,7 +231,7 @@ def test_a_header_of_an_absent_library_says_that_it_is_not_installed(
 
 def test_without_nvcc_or_a_host_compiler_the_error_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(HOST_ONLY)
-    with pytest.raises(EnvironmentFault, match="pip install nvidia-cuda-nvcc"):
+    with pytest.raises(EnvironmentFault, match="pip install"):
         build(tmp_path / "k.cu", Toolkit())
     with pytest.raises(EnvironmentFault, match="install g"):
         build(tmp_path / "k.cu", Toolkit(nvcc=Path("/usr/bin/nvcc")))
@@ -245,6 +247,28 @@ def test_a_gpu_that_nvcc_does_not_know_is_a_fault_of_the_machine(tmp_path: Path,
 def test_the_candidate_cannot_blame_the_machine(tmp_path: Path, toolkit: Toolkit) -> None:
     error = only_error(build(tmp_path / "k.cu", toolkit, "#error No space left on device\n" + HOST_ONLY))
     assert error.category is Category.BUILD_ERROR
+
+
+def test_a_compiler_that_runs_out_of_memory_is_not_a_build_error(
+    tmp_path: Path, toolkit: Toolkit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stitch_tui.tools.build.LEAST_MEMORY", 0)
+    monkeypatch.setattr("stitch_tui.tools.build.total_bytes", lambda: 160 << 20)
+    result = build(tmp_path / "k.cu", toolkit, "#include <regex>\n#include <map>\n" + HOST_ONLY)
+    assert only_error(result).category is Category.OUT_OF_MEMORY_HOST
+
+
+def test_compilers_run_side_by_side_only_while_memory_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stitch_tui.tools.compile_slots.available_bytes", lambda: JOB_BYTES - 1)
+    assert list(OpenSlots(tmp_path)) == [tmp_path / "0"]
+    monkeypatch.setattr("stitch_tui.tools.compile_slots.available_bytes", lambda: JOB_BYTES)
+    assert len(list(OpenSlots(tmp_path))) == len(os.sched_getaffinity(0))
+
+
+def test_this_machine_has_memory() -> None:
+    assert 0 < available_bytes() <= total_bytes()
 
 
 def test_a_source_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
@@ -283,7 +307,13 @@ def test_libraries_are_linked_by_file_and_found_again_only_when_the_source_inclu
 def test_nvcc_of_a_wheel_in_the_interpreter_of_the_reference_is_found(tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
     wheel = site / "nvidia" / "cu13"
-    for name in ("bin/nvcc", "include/cublas_v2.h", "lib/libcublas.so.13", "lib/libcublas.so.12"):
+    for name in (
+        "bin/nvcc",
+        "include/cublas_v2.h",
+        "lib/libcublas.so.13",
+        "lib/libcublas.so.12",
+        "lib/libcudart_static.a",
+    ):
         (wheel / name).parent.mkdir(parents=True, exist_ok=True)
         (wheel / name).touch()
     dry_run = f"#$ TOP={wheel}/bin/.."
@@ -291,6 +321,7 @@ def test_nvcc_of_a_wheel_in_the_interpreter_of_the_reference_is_found(tmp_path: 
     _program(tmp_path / "python", f"echo '[\"{site}\"]'")
     found = asyncio.run(find_toolkit(str(tmp_path / "python"), environ={"PATH": ""}, system=tmp_path))
     assert (found.nvcc, found.version, found.root) == (wheel / "bin/nvcc", "13.0.88", wheel)
+    assert found.library_folders == (wheel / "lib",)
     assert found.cublas == Library("cublas", wheel / "include", wheel / "lib/libcublas.so.13")
 
 

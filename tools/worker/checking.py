@@ -81,7 +81,7 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     if "small" not in wanted:
         wanted["small"] = [name for name in session.task.variants if name != FULL]
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
-    launch = Launch.of(params["runner"])
+    launch = Launch.of(params["runner"]).on(session.task.reference.device)
     module = ModuleCall(session.task) if launch.module else None
     return examine(target_of(session.task, params["target"]), launch, trials, emit, module)
 

@@ -1,8 +1,9 @@
 """A candidate set up to run: slots placed, weights bound, each call poisoned before and searched after."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -39,6 +40,15 @@ class Launch:
     def of(cls, params: Mapping[str, Any]) -> "Launch":
         """From JSON, all but ``argv`` optional."""
         return cls(**{**params, "argv": tuple(params["argv"])})
+
+    def on(self, device: torch.device) -> "Launch":
+        """This launch on the judge's own device; its process sees that GPU alone, as number 0."""
+        if self.device == "cpu" or device.type != "cuda":
+            return self
+        index = device.index or 0
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        name = seen[index] if index < len(seen) and seen[index] else str(index)
+        return replace(self, device=str(device), env={**self.env, "CUDA_VISIBLE_DEVICES": name})
 
 
 @dataclass(frozen=True)

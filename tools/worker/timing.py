@@ -64,8 +64,8 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     Params: ``target``, ``runner``, ``options`` (fields of `Measurement`).  The result has ``category``,
     ``findings``, ``unchecked`` and, when correct, ``timing`` (`verdict.Timing` as JSON).
     """
-    launch = Launch.of(params["runner"])
-    if launch.device != "cuda":
+    launch = Launch.of(params["runner"]).on(session.task.reference.device)
+    if not launch.device.startswith("cuda"):
         raise Fault("usage", "only a GPU is timed", advice="emulator verdicts are functional")
     given = params.get("options") or {}
     options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})

@@ -33,7 +33,7 @@ def get_inputs():
 def get_init_inputs():
     return [9]
 """
-BODY = "return torch.relu(self.norm(self.layer(x))) * scale"
+BODY = "return (torch.relu(self.norm(self.layer(x))) * scale)"
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def test_the_guessed_reduction_is_that_of_a_layers_weights() -> None:
         ((3, slice(None)), "whole rows 3"),
         ((slice(None), slice(1, None, 9)), "whole columns 1, 10, 19, 28, ... (5 in all)"),
         ((39, slice(41, None)), "the last 4 elements"),
-        ((39, 44), "the last"),
+        ((39, 44), "a single element, the last"),
         ((2, 7), "a single element"),
         ((slice(0, 38), slice(32, None)), "past the last whole tile of 32 along axis 1"),
         (([3, 9, 12, 30], [7, 15, 31, 39]), "at the edges of tiles of 8 along axis 1"),

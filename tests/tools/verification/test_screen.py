@@ -12,7 +12,7 @@ from stitch_tui.tools.verdict import Category
         ('auto f = std::fopen("expected.bin", "rb");', "reads or writes files"),
         ('void* h = dlopen("libtorch.so", 1);', "loads code"),
         ("int s = socket(2, 1, 0);", "uses the network"),
-        ('const char* where = "/proc/self/maps";', "names memory or files"),
+        ('std::ofstream report("verdict.json");', "reads or writes files"),
         ("#include <torch/extension.h>", "PyTorch"),
         ("#include <Python.h>", "PyTorch"),
     ],
