@@ -4,6 +4,7 @@ The JSON of ``tools/bundle/contents.Structure``: ``"tensor"``, ``{"tuple": [...]
 ``{"dict": {...}}``, ``{"value": x}``.
 """
 
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +12,28 @@ from typing import Any
 import torch
 
 from .encoding import Unencodable, dtype_name
+from .faults import Fault
+from .session import Emit, Json, Session
 
-Json = dict[str, Any]
+
+def layout(session: Session, params: Json, emit: Emit) -> Json:
+    """The judge's method: ``inputs``, ``outputs`` and ``constants`` of a bundle's program.
+
+    Raises:
+        Fault: arguments or results of a kind that a bundle cannot write down.
+    """
+    reference, exported, args = session.task.reference, session.task.full.exported, session.task.first_args
+    targets = {source["id"]: source["target"] for source in exported.graph["sources"]}
+    constants = {targets[name]: value for name, value in exported.constants.items() if name in targets}
+    results = reference.dry_forward(args, torch.Tensor.clone, contextlib.nullcontext())
+    try:
+        return {
+            "inputs": arguments_of(reference.module, args),
+            "outputs": structure_of(results),
+            "constants": constants_of(reference.module, constants),
+        }
+    except Unencodable as error:
+        raise Fault("reference", "no bundle can be written for the reference", why=f"{error}") from error
 
 
 def structure_of(value: Any) -> Any:
