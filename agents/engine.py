@@ -19,6 +19,7 @@ from stitch_tui.agents.verifier import ToolVerifier
 from stitch_tui.agents.workflow import Workflow
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools import reference as references
+from stitch_tui.tools.bundle import read_layout
 from stitch_tui.tools.errors import EnvironmentFault, ExitCode, StitchError, UsageError
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
@@ -98,9 +99,8 @@ class _Session:
         self._announce()
         graph = await self._profile()
         summary = self._opened.summary
-        workspace = Workspace(
-            self._project, self._history, self._started, summary, self._opened.exported, graph
-        )
+        layout = await read_layout(self._opened.judge)
+        workspace = Workspace(self._project, self._history, self._started, summary, layout, graph)
         brief = PlanBrief(
             graph=graph,
             source=summary.source,

@@ -5,12 +5,12 @@ from typing import Any
 
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
-from stitch_tui.tools.bundle import Constant, Kernel, Program, ReferenceSource, coverage, render
+from stitch_tui.tools.bundle import Kernel, Layout, Program, ReferenceSource, coverage, render
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import PROGRAM, History, Iteration, Started
 from stitch_tui.tools.history.folders import replace_file, work_folder
 from stitch_tui.tools.iteration import Outcome
-from stitch_tui.tools.reference import Exported, ReferenceSummary
+from stitch_tui.tools.reference import ReferenceSummary
 from stitch_tui.tools.verdict import Timing, Verdict
 
 
@@ -19,7 +19,7 @@ class Workspace:
 
     Args:
         started: the session's branch in `history`.
-        summary, exported: the open reference.
+        summary, layout: of the open reference.
         graph: the exported one with measured times.
     """
 
@@ -29,10 +29,10 @@ class Workspace:
         history: History,
         started: Started,
         summary: ReferenceSummary,
-        exported: Exported,
+        layout: Layout,
         graph: Graph,
     ) -> None:
-        self._history, self._summary, self._exported, self._graph = history, summary, exported, graph
+        self._history, self._summary, self._layout, self._graph = history, summary, layout, graph
         self._session = started.origin.session
         self.folder = work_folder(project, self._session)
         self.tip = started.sha
@@ -88,12 +88,7 @@ class Workspace:
                     mode=str(self._summary.flags["mode"]),
                     origin=self._summary.path,
                 ),
-                inputs=self._exported.arguments,
-                outputs=self._exported.returns,
-                constants={
-                    target: Constant(values=constant.values, dtype=constant.dtype)
-                    for target, constant in self._exported.constants.items()
-                },
+                **dict(self._layout),
                 verdict=attempt.verdict if not attempt.subtask else None,
                 session=self._session,
             )

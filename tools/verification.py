@@ -8,6 +8,7 @@
 """
 
 import json
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -151,16 +152,17 @@ class _Verification:
             return self._ended(Category.ENVIRONMENT, str(fault))
 
     async def of_module(self, module: Path, kernels: Mapping[str, Path], small_shapes: bool) -> Verdict:
-        try:
-            environment = {} if self.bench.cuda else await self._emulated_kernels(kernels)
-            if environment is None:
-                return self._concluded()
-            runner = self._module_runner(module, environment)
-            trials = self._affordable({} if small_shapes else {"small": []})
-            if await self._check("correctness", runner, trials, None):
-                await self._time(runner)
-        except EnvironmentFault as fault:
-            return self._ended(Category.ENVIRONMENT, str(fault))
+        with tempfile.TemporaryDirectory(prefix="stitch-") as folder:
+            try:
+                environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, Path(folder))
+                if environment is None:
+                    return self._concluded()
+                runner = self._module_runner(module, environment)
+                trials = self._affordable({} if small_shapes else {"small": []})
+                if await self._check("correctness", runner, trials, None):
+                    await self._time(runner)
+            except EnvironmentFault as fault:
+                return self._ended(Category.ENVIRONMENT, str(fault))
         return self._concluded()
 
     async def _on_gpu(self, source: Path) -> Verdict:
@@ -219,7 +221,7 @@ class _Verification:
             )
         return self._concluded()
 
-    async def _emulated_kernels(self, kernels: Mapping[str, Path]) -> dict[str, str] | None:
+    async def _emulated_kernels(self, kernels: Mapping[str, Path], folder: Path) -> dict[str, str] | None:
         """The environment that lets a bundle call its kernels on the emulator; None: one does not build."""
         emulator = self.bench.emulator
         if not kernels:
@@ -233,7 +235,9 @@ class _Verification:
             if not self._built(build):
                 return None
             hosts[name] = {"argv": emulator.runner_argv(build), "env": emulator.runner_env()}
-        return {"STITCH_HOST": str(KERNEL_HOST), "STITCH_KERNELS": json.dumps(hosts)}
+        table = folder / "kernels.json"
+        table.write_text(json.dumps(hosts))
+        return {"STITCH_HOST": str(KERNEL_HOST), "STITCH_KERNELS": str(table)}
 
     def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
         return {

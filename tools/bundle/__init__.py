@@ -2,6 +2,7 @@
 
 from stitch_tui.tools.bundle.contents import Constant, Kernel, Program, ReferenceSource, Structure
 from stitch_tui.tools.bundle.coverage import Basis, Coverage, coverage
+from stitch_tui.tools.bundle.layout import Layout, read_layout
 from stitch_tui.tools.bundle.reading import Bundle, BundledKernel, read_bundle
 from stitch_tui.tools.bundle.rendering import render, render_kernelbench
 
@@ -12,11 +13,13 @@ __all__ = [
     "Constant",
     "Coverage",
     "Kernel",
+    "Layout",
     "Program",
     "ReferenceSource",
     "Structure",
     "coverage",
     "read_bundle",
+    "read_layout",
     "render",
     "render_kernelbench",
 ]

@@ -17,7 +17,8 @@ and ``{"dict": {name: ...}}`` nest; ``{"value": x}`` is a plain value, built int
 """
 
 TENSOR: Structure = "tensor"
-NVCC_OPTIONS = ("-O3", "-std=c++17")
+NVCC_OPTIONS = ("-O3", "-std=c++17", "-lineinfo")
+_LIBRARIES = {"cublas_v2.h": "-lcublas", "cublasLt.h": "-lcublasLt", "cudnn.h": "-lcudnn"}
 
 
 class _Data(BaseModel):
@@ -57,8 +58,8 @@ class Kernel(_Data):
     """Empty: PyTorch runs the region's nodes."""
     state: str = "done"
     strategy: str = ""
-    options: tuple[str, ...] = NVCC_OPTIONS
-    """Options for nvcc beside the architecture: optimisation, language, libraries."""
+    options: tuple[str, ...] = ()
+    """Options for nvcc beside the usual ones and the libraries whose headers the source includes."""
     verdict: Verdict | None = None
 
     @field_validator("id")
@@ -71,6 +72,13 @@ class Kernel(_Data):
     @property
     def file(self) -> str:
         return f"{self.id}.cu"
+
+    @property
+    def nvcc_options(self) -> tuple[str, ...]:
+        """Everything but the architecture."""
+        headers = set(re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', self.source, re.MULTILINE))
+        libraries = (option for header, option in _LIBRARIES.items() if header in headers)
+        return (*NVCC_OPTIONS, *libraries, *self.options)
 
 
 class Program(_Data):

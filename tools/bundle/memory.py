@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stitch_tui.tools.bundle.contents import Kernel
 from stitch_tui.tools.bundle.schedule import Step, reads, writes
-from stitch_tui.tools.graph import Graph, TensorSpec
+from stitch_tui.tools.graph import Graph
 
 ALIGNMENT = 256
 """Bytes; what ``stitch.h`` promises for contiguous tensors."""
@@ -56,41 +56,12 @@ def lifetimes(graph: Graph, steps: Sequence[Step]) -> dict[str, Lifetime]:
         if not isinstance(step, Kernel) and escapes.intersection(made):
             escapes.update(reads(step))
     return {
-        value: Lifetime(position[value], last[value], _aligned(span(graph.spec(value))))
+        value: Lifetime(position[value], last[value], _aligned(graph.spec(value).nbytes))
         for step in steps
         if isinstance(step, Kernel)
         for value in step.region.outputs
         if value not in escapes
     }
-
-
-def span(spec: TensorSpec) -> int:
-    """Bytes of a kernel result's memory."""
-    return spec.numel * spec.dtype.size
-
-
-def strides(spec: TensorSpec) -> tuple[int, ...]:
-    """A spec's strides in elements, spelled out."""
-    if spec.strides is not None:
-        return spec.strides
-    steps, step = [], 1
-    for extent in reversed(spec.shape):
-        steps.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(steps))
-
-
-def result_strides(spec: TensorSpec) -> tuple[int, ...]:
-    """Strides of a kernel's result: the spec's where they are dense, else contiguous.
-
-    A kernel cannot write an expanded tensor, whose elements share memory.
-    """
-    step = 1
-    for extent, stride in sorted(zip(spec.shape, strides(spec), strict=True), key=lambda pair: pair[::-1]):
-        if extent != 1 and stride != step:
-            return strides(TensorSpec(shape=spec.shape, dtype=spec.dtype))
-        step *= extent
-    return strides(spec)
 
 
 def _aligned(count: int) -> int:

@@ -9,7 +9,7 @@ from stitch_tui.tools.bundle import parts
 from stitch_tui.tools.bundle.calls import TORCH_DTYPE, is_random
 from stitch_tui.tools.bundle.contents import Kernel, Program
 from stitch_tui.tools.bundle.forward import forward_text, input_specs, literal, one_line
-from stitch_tui.tools.bundle.memory import lifetimes, place, result_strides, strides
+from stitch_tui.tools.bundle.memory import lifetimes, place
 from stitch_tui.tools.bundle.schedule import schedule
 from stitch_tui.tools.bundle.source_text import futures_first, raw, refuse_clashes, rename
 from stitch_tui.tools.errors import UsageError
@@ -176,11 +176,11 @@ def _kernel(program: Program, kernel: Kernel, offsets: Mapping[str, int]) -> str
     graph = program.graph
     rows = [f"{literal(kernel.id)},", f"{literal(kernel.file)},"]
     rows.append(_tensors(_input(program, value) for value in kernel.region.inputs))
-    rows.append(_tensors(_output(graph.spec(value), value, offsets) for value in kernel.region.outputs))
+    rows.append(_tensors(_output(program, value, offsets) for value in kernel.region.outputs))
     options: dict[str, Sequence[Any] | bool] = {
         "ints": kernel.region.ints,
         "floats": kernel.region.floats,
-        "options": kernel.options,
+        "options": kernel.nvcc_options,
         "random": any(is_random(graph.node[name]) for name in kernel.region.nodes),
     }
     rows += [f"{name}={_python(value)}," for name, value in options.items() if value]
@@ -209,12 +209,11 @@ def _input(program: Program, value: str) -> str:
     if flags := _FLAGS.get(kind, 0):
         # Running statistics change with every call; only what a user changes makes bind run again.
         weight = f", flags={flags}" + ("" if value in graph.mutations else ", fixed=True")
-    return (
-        f"StitchTensor({literal(name)}, {TORCH_DTYPE[spec.dtype]}, {spec.shape!r}, {strides(spec)!r}{weight})"
-    )
+    return f"StitchTensor({literal(name)}, {TORCH_DTYPE[spec.dtype]}, {spec.shape!r}{weight})"
 
 
-def _output(spec: TensorSpec, value: str, offsets: Mapping[str, int]) -> str:
-    where = f", offset={offsets[value]}" if value in offsets else ""
-    layout = result_strides(spec)
-    return f"StitchTensor({literal(value)}, {TORCH_DTYPE[spec.dtype]}, {spec.shape!r}, {layout!r}{where})"
+def _output(program: Program, value: str, offsets: Mapping[str, int]) -> str:
+    graph, spec = program.graph, program.graph.spec(value)
+    more = ", flags=2" if value in graph.mutations.values() and value not in graph.outputs else ""
+    more += f", offset={offsets[value]}" if value in offsets else ""
+    return f"StitchTensor({literal(value)}, {TORCH_DTYPE[spec.dtype]}, {spec.shape!r}{more})"

@@ -42,11 +42,6 @@ class Exported:
         self.nodes: dict[str, Json] = {node["id"]: node for node in graph["nodes"]}
 
     @property
-    def named_constants(self) -> dict[str, torch.Tensor]:
-        """The constants by target."""
-        return {self.sources[id]["target"]: value for id, value in self.constants.items() if id in self.sources}
-
-    @property
     def skeleton(self) -> list[tuple[str, str, list[str]]]:
         """What must agree between shape variants: ids, operators and operands."""
         return [(node["id"], node["op"], operands(node)) for node in self.graph["nodes"]]

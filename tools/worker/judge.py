@@ -28,6 +28,7 @@ METHODS = {
     "graph": "methods.graph",
     "variants": "methods.variants",
     "measure": "methods.measure",
+    "layout": "structure.layout",
     "check": "checking.check",
     "time": "timing.time",
 }

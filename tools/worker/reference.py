@@ -16,7 +16,6 @@ from torch.utils import _pytree as pytree
 from .encoding import DTYPES, Unencodable, encode_spec
 from .faults import Fault, foreign
 from .loading import Loaded, load
-from .structure import structure_of
 from .template import tensor_leaves
 
 Tensor = torch.Tensor
@@ -51,8 +50,6 @@ class Outcome:
     outputs: list[Tensor]
     buffers: dict[str, Tensor]
     mutated: list[str]
-    structure: Any
-    """How the outputs were nested; see `structure.structure_of`."""
 
 
 @dataclass
@@ -179,8 +176,7 @@ class Reference:
             self.notes.append("forward writes into its inputs; stitch compares only what it returns")
         after = {name: swapped[place] for place, name in self._places()}
         mutated = [name for name, old in before.items() if not _same(after[name], old)]
-        outputs = self._flatten(returned, where)
-        return Outcome(outputs, {name: after[name] for name in before}, mutated, structure_of(returned))
+        return Outcome(self._flatten(returned, where), {name: after[name] for name in before}, mutated)
 
     def dry_forward(
         self, args: Sequence[Any], stand_in: Callable[[Tensor], Tensor], watch: AbstractContextManager[Any]

@@ -1,6 +1,8 @@
 """References exported by the judge's own code, bundles written to disk, and kernels on the emulator."""
 
+import asyncio
 import importlib.util
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +15,15 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, render
+from stitch_tui.tools import worker
+from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, read_bundle, render
+from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.graph import Graph, region_of
 from stitch_tui.tools.worker.export import export
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.structure import arguments_of, constants_of, structure_of
+
+HOST = Path(worker.__file__).parent / "kernel_host.py"
 
 _numbers = count()
 
@@ -137,3 +143,34 @@ def assert_same() -> Callable[[Any, Any], None]:
             torch.testing.assert_close(mine, theirs, rtol=rtol, atol=atol)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
+    return Emulator(tmp_path_factory.mktemp("emulator"))
+
+
+@pytest.fixture
+def on_emulator(
+    load: Callable[..., Any], emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[Mapping[str, bytes]], Any]:
+    """The module of a bundle, its kernels built for the emulator from what `read_bundle` finds."""
+
+    async def build(files: Mapping[str, bytes]) -> dict[str, Any]:
+        table = {}
+        for kernel in read_bundle(files).kernels:
+            if kernel.source:
+                path = tmp_path / kernel.file
+                path.write_text(kernel.source)
+                built = await emulator.build(path, Mode.CHECK, front_end="source")
+                assert built.ok, built.log
+                table[kernel.file] = {"argv": emulator.runner_argv(built), "env": emulator.runner_env()}
+        return table
+
+    def make(files: Mapping[str, bytes]) -> Any:
+        (tmp_path / "kernels.json").write_text(json.dumps(asyncio.run(build(files))))
+        monkeypatch.setenv("STITCH_KERNELS", str(tmp_path / "kernels.json"))
+        monkeypatch.setenv("STITCH_HOST", str(HOST))
+        return load(files)
+
+    return make

@@ -1,10 +1,9 @@
 """Programs with kernels, in real runner processes on the emulator."""
 
-import asyncio
 import gc
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 import torch
 
 from stitch_tui.tools import worker
-from stitch_tui.tools.bundle import read_bundle, render
-from stitch_tui.tools.emulator import Emulator, Mode
+from stitch_tui.tools.bundle import render
 
 HOST = Path(worker.__file__).parent / "kernel_host.py"
 
@@ -83,37 +81,6 @@ def get_inputs():
 
 def unary(expression: str) -> str:
     return UNARY.replace("EXPRESSION", expression)
-
-
-@pytest.fixture(scope="session")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
-    return Emulator(tmp_path_factory.mktemp("emulator"))
-
-
-@pytest.fixture
-def on_emulator(
-    load: Callable[..., Any], emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[[Mapping[str, bytes]], Any]:
-    """The module of a bundle, its kernels built for the emulator from what `read_bundle` finds."""
-
-    async def build(files: Mapping[str, bytes]) -> dict[str, Any]:
-        table = {}
-        for kernel in read_bundle(files).kernels:
-            if kernel.source:
-                path = tmp_path / kernel.file
-                path.write_text(kernel.source)
-                built = await emulator.build(path, Mode.CHECK, front_end="source")
-                assert built.ok, built.log
-                table[kernel.file] = {"argv": emulator.runner_argv(built), "env": emulator.runner_env()}
-        return table
-
-    def make(files: Mapping[str, bytes]) -> Any:
-        (tmp_path / "kernels.json").write_text(json.dumps(asyncio.run(build(files))))
-        monkeypatch.setenv("STITCH_KERNELS", str(tmp_path / "kernels.json"))
-        monkeypatch.setenv("STITCH_HOST", str(HOST))
-        return load(files)
-
-    return make
 
 
 def gained(case: Any) -> tuple[Any, Mapping[str, bytes]]:

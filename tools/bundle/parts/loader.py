@@ -40,12 +40,11 @@ class StitchError(RuntimeError):
 
 
 class StitchTensor(NamedTuple):
-    """One argument of a kernel, as it was verified; `strides` in elements."""
+    """One argument of a kernel; kernels are verified with contiguous, aligned tensors."""
 
     name: str
     dtype: torch.dtype
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
     flags: int = 0  # STITCH_PARAM 1, STITCH_BUFFER 2
     fixed: bool = False  # a weight: changes seldom, and then bind is called again
     offset: int | None = None  # result: place in the arena of intermediates; None: a new tensor each call
@@ -94,28 +93,21 @@ class stitch_call(ctypes.Structure):
     )
 
 
-def stitch_new(spec: StitchTensor, device: torch.device) -> torch.Tensor:
-    """An uninitialised tensor with the spec's layout."""
-    return torch.empty_strided(spec.shape, spec.strides, dtype=spec.dtype, device=device)
-
-
 def stitch_laid_out(tensor: torch.Tensor, spec: StitchTensor, device: torch.device) -> torch.Tensor:
-    """`tensor` with the layout and alignment that the kernel was verified with; a copy if it must be."""
+    """`tensor` as kernels are promised it, contiguous and aligned: a copy if it must be."""
     if tensor.shape != spec.shape or tensor.dtype != spec.dtype or tensor.device != device:
         got = f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
         raise StitchError(f"{spec.name}: expected {spec.dtype} {spec.shape} on {device}, got {got}")
-    steps = zip(spec.shape, tensor.stride(), spec.strides, strict=True)
-    aligned = device.type == "cpu" or tensor.data_ptr() % STITCH_ALIGNMENT == 0
-    if aligned and all(extent == 1 or here == there for extent, here, there in steps):
-        return tensor
-    return stitch_new(spec, device).copy_(tensor)
+    whole = tensor.contiguous()
+    aligned = device.type == "cpu" or whole.data_ptr() % STITCH_ALIGNMENT == 0
+    return whole if aligned else whole.clone()
 
 
 def stitch_nvcc() -> str:
-    """Path of nvcc: $CUDACXX, $CUDA_HOME, PATH, /usr/local/cuda."""
-    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    tries = [os.environ.get("CUDACXX"), *(home and f"{home}/bin/nvcc" for home in homes[:2]), "nvcc"]
-    for name in (*tries, f"{homes[2]}/bin/nvcc"):
+    """Path of nvcc: $CUDACXX, $CUDA_HOME or $CUDA_PATH, PATH, /usr/local/cuda."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    places = [f"{home}/bin/nvcc", "nvcc"] if home else ["nvcc", "/usr/local/cuda/bin/nvcc"]
+    for name in (os.environ.get("CUDACXX"), *places):
         if name and (found := shutil.which(name)):
             return found
     raise StitchError("nvcc not found: install the CUDA toolkit or set CUDA_HOME")
@@ -145,7 +137,7 @@ def stitch_library(kernel: StitchKernel, folder: Path, nvcc: str, arch: str) -> 
     parts = [(folder / name).read_bytes() for name in (kernel.file, "stitch.h")]
     version = subprocess.run([nvcc, "--version"], capture_output=True, check=False).stdout
     digest = hashlib.sha256(repr((parts, options, version)).encode()).hexdigest()[:32]
-    command = [nvcc, *options, "-I", str(folder), str(folder / kernel.file)]
+    command = [nvcc, str(folder / kernel.file), "-I", str(folder), *options]
     return stitch_cache() / "kernels" / f"{kernel.id}-{digest}.so", command
 
 
@@ -181,11 +173,13 @@ class StitchLibrary:
     """A compiled kernel: calls its C functions with one call structure that is filled anew each time."""
 
     def __init__(self, kernel: StitchKernel, library: ctypes.CDLL, device: torch.device) -> None:
-        self.library, self.device, specs = library, device, (*kernel.inputs, *kernel.outputs)
+        self.library, specs = library, (*kernel.inputs, *kernel.outputs)
+        self.index = device.index if device.type == "cuda" else -1
         self.tensors = (stitch_tensor * max(len(specs), 1))()
         for slot, spec in zip(self.tensors, specs, strict=False):
             extents = ctypes.c_int64 * max(len(spec.shape), 1)
-            slot.shape, slot.strides = extents(*spec.shape), extents(*spec.strides)
+            strides = torch.empty(spec.shape, device="meta").stride()
+            slot.shape, slot.strides = extents(*spec.shape), extents(*strides)
             slot.ndim, slot.dtype, slot.flags = len(spec.shape), STITCH_DTYPES.index(spec.dtype), spec.flags
             slot.numel = torch.Size(spec.shape).numel()
         call = self.call = stitch_call(struct_size=ctypes.sizeof(stitch_call), abi=1)
@@ -219,7 +213,7 @@ class StitchLibrary:
         call.bound, call.bound_bytes = stitch_memory(bound)
         sizes = (ctypes.c_int64 * 2)()
         more = (ctypes.byref(sizes), ctypes.byref(sizes, 8)) if verb == "sizes" else ()
-        with torch.cuda.device(self.device):
+        with torch.cuda.device(self.index):
             code: int = function(ctypes.byref(call), *more)
         if verb == "unbind":
             call.host_state[0] = None
@@ -327,11 +321,11 @@ class StitchScratch:
     def result(self, kernel: str, spec: StitchTensor) -> torch.Tensor:
         """Where a kernel writes one of its results."""
         if spec.offset is None:
-            return stitch_new(spec, self.device)
+            return torch.empty(spec.shape, dtype=spec.dtype, device=self.device)
         if (place := self.results.get((kernel, spec.name))) is None:
-            tail = self.arena[spec.offset :]
-            whole = tail[: tail.numel() // spec.dtype.itemsize * spec.dtype.itemsize].view(spec.dtype)
-            place = self.results[kernel, spec.name] = whole.as_strided(spec.shape, spec.strides)
+            end = spec.offset + torch.Size(spec.shape).numel() * spec.dtype.itemsize
+            place = self.arena[spec.offset : end].view(spec.dtype).view(spec.shape)
+            self.results[kernel, spec.name] = place
         return place
 
     def workspace(self, count: int) -> torch.Tensor | None:

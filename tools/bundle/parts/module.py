@@ -85,6 +85,7 @@ class StitchRuntime:
         self.bindings: dict[torch.device, dict[str, StitchBinding]] = {}
         self.scratch: dict[tuple[torch.device, int], StitchScratch] = {}
         self.places: list[tuple[str, dict[str, Any], str]] = []
+        self.checked: Any = None
 
     def __reduce__(self) -> Any:
         """Copies and pickles load the kernels again: libraries and device memory do not travel."""
@@ -100,9 +101,14 @@ class StitchRuntime:
         weights = {name: owner[key] for name, owner, key in self.weights(model)}
         tensors = [t for t in (*inputs.values(), *weights.values()) if isinstance(t, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
-        for values, specs in ((inputs, self.program.inputs), (weights, self.program.weights)):
-            for name, spec in specs.items():
-                stitch_require(name, values.get(name), spec, device)
+        for name, spec in self.program.inputs.items():
+            stitch_require(name, inputs.get(name), spec, device)
+        # Memory that was fit for the weights a call ago still is: models have many weights.
+        memory = [device, *(t.data_ptr() for t in weights.values() if t is not None)]
+        if memory != self.checked:
+            for name, spec in self.program.weights.items():
+                stitch_require(name, weights.get(name), spec, device)
+            self.checked = memory
         for name, constant in self.constants.items():
             if constant.device != device:
                 self.constants[name] = constant.to(device)
