@@ -86,7 +86,6 @@ def _cyclic(
     """Whether, with other groups as single steps, a path leaves `group` and comes back."""
     seen: set[str] = set()
     waiting = [user for node in group for user in graph.users.get(node, ()) if user not in group]
-    last = max(graph.position[n] for n in group)
     while waiting:
         value = waiting.pop()
         if value in group:
@@ -95,7 +94,7 @@ def _cyclic(
             continue
         members = groups[taken[value]] if value in taken else (value,)
         seen.update(members)
-        waiting += [u for m in members if graph.position[m] <= last for u in graph.users.get(m, ())]
+        waiting += [user for member in members for user in graph.users.get(member, ())]
     return False
 
 

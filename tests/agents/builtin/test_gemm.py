@@ -33,14 +33,24 @@ def operands(rows: int, inner: int, columns: int) -> list[Tensor]:
     ]
 
 
-def test_every_tile_with_tails_in_all_directions(emulator: Emulator, tmp_path: Path) -> None:
+EXTENTS = [(1, 1, 1), (3, 7, 5), (131, 67, 37), (64, 64, 64), (130, 33, 139), (0, 4, 4), (4, 0, 4)]
+
+
+def test_tails_in_all_directions_and_empty_extents(emulator: Emulator, tmp_path: Path) -> None:
     case = traced(LinearGelu(7, 5), torch.randn(3, 7), torch.randn(3, 5))
-    extents = [(1, 1, 1), (3, 7, 5), (131, 67, 37), (64, 64, 64), (130, 33, 139), (0, 4, 4), (4, 0, 4)]
-    subtask = check(emulator, tmp_path, case, [operands(*e) for e in extents], mode=Mode.FAST)
+    cases = [operands(*extents) for extents in EXTENTS]
+    subtask = check(emulator, tmp_path, case, cases, tunes=ONE, mode=Mode.FAST)
     assert subtask.kind is Kind.GEMM
     assert subtask.reduction_length == 7
 
 
+@pytest.mark.slow
+def test_every_tile_with_tails_in_all_directions(emulator: Emulator, tmp_path: Path) -> None:
+    case = traced(LinearGelu(7, 5), torch.randn(3, 7), torch.randn(3, 5))
+    check(emulator, tmp_path, case, [operands(*extents) for extents in EXTENTS], mode=Mode.FAST)
+
+
+@pytest.mark.slow
 def test_every_tile_is_free_of_races_and_stray_accesses(emulator: Emulator, tmp_path: Path) -> None:
     case = traced(LinearGelu(7, 5), torch.randn(3, 7), torch.randn(3, 5))
     check(emulator, tmp_path, case, [operands(37, 41, 35)])
@@ -64,7 +74,12 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+QUICK = ("mm with both transposed", "scores", "matmul broadcast")
+
+
+@pytest.mark.parametrize(
+    "form", [f if f in QUICK else pytest.param(f, marks=pytest.mark.slow) for f in FORMS]
+)
 def test_products_of_every_form(emulator: Emulator, tmp_path: Path, form: str) -> None:
     function, a, b = FORMS[form]
     case = traced(Many([function]), torch.randn(a), torch.randn(b))
@@ -79,7 +94,7 @@ def test_addmm_scales_both_sides(emulator: Emulator, tmp_path: Path) -> None:
     check(emulator, tmp_path, case, [[torch.randn(3), torch.randn(5, 7), torch.randn(7, 3)]], tunes=ONE)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float16, pytest.param(torch.bfloat16, marks=pytest.mark.slow)])
 def test_narrow_products_accumulate_in_f32(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
     case = traced(LinearGelu(33, 5).to(dtype), torch.randn(9, 33).to(dtype), torch.randn(9, 5).to(dtype))
     check(emulator, tmp_path, case, [case.values_at(case.everything())], tunes=ONE)

@@ -199,14 +199,14 @@ def test_functions_of_two_operands(emulator: Emulator, tmp_path: Path) -> None:
     check(emulator, tmp_path, comparing, extremes, tunes=["vector"])
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+@pytest.mark.parametrize("dtype", [torch.int32, pytest.param(torch.int64, marks=pytest.mark.slow)])
 def test_integers_and_booleans(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
     draw = torch.randint(-100, 100, (19,)).to(dtype)
     case = traced(Many(INTEGER), draw, draw > 0)
     check(emulator, tmp_path, case, [[draw, draw > 3]], tunes=["vector"])
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float16, pytest.param(torch.bfloat16, marks=pytest.mark.slow)])
 def test_narrow_floats_are_computed_in_f32(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
     functions = [*UNARY[:12], torch.exp, lambda x: x.float() * 2, lambda x: x.float().to(x.dtype)]
     case = traced(Many(functions), torch.randn(7).to(dtype))

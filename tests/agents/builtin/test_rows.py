@@ -49,14 +49,20 @@ def test_rows_of_every_length_from_one_element_to_more_than_registers_hold(
     emulator: Emulator, tmp_path: Path
 ) -> None:
     case = traced(Many(LAST_AXIS), torch.randn(4, 6))
-    subtask = check(
-        emulator, tmp_path, case, rows((3, 1), (1, 7), (5, 131), (2, 1201), (1, 4999), (0, 5)), mode=Mode.FAST
-    )
+    lengths = rows((3, 1), (1, 7), (5, 131), (2, 1201), (1, 4999), (0, 5))
+    subtask = check(emulator, tmp_path, case, lengths, tunes=["warp-per-row"], mode=Mode.FAST)
     assert subtask.kind is Kind.ROWS
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [100, 4000, 20000])
+def test_every_strategy_for_every_length(emulator: Emulator, tmp_path: Path, length: int) -> None:
+    case = traced(Many(LAST_AXIS), torch.randn(2, length))
+    check(emulator, tmp_path, case, rows((3, 37), (2, 4999), (1, 16411)), mode=Mode.FAST)
+
+
 def test_rows_are_free_of_races_and_stray_accesses(emulator: Emulator, tmp_path: Path) -> None:
-    check(emulator, tmp_path, traced(Many(LAST_AXIS[:6]), torch.randn(4, 6)), rows((3, 37), (2, 1031)))
+    check(emulator, tmp_path, traced(Many(LAST_AXIS[:4]), torch.randn(4, 6)), rows((3, 37), (2, 1031)))
 
 
 def test_variance_and_deviation_need_two_elements_or_are_nan(emulator: Emulator, tmp_path: Path) -> None:
@@ -86,7 +92,7 @@ def test_a_large_mean_does_not_spoil_the_variance(emulator: Emulator, tmp_path: 
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("axis", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_an_axis_that_is_not_the_last(emulator: Emulator, tmp_path: Path, axis: int) -> None:
     functions: list[Callable[[Tensor], Tensor]] = [
         lambda x: F.softmax(x, axis),
@@ -100,7 +106,16 @@ def test_an_axis_that_is_not_the_last(emulator: Emulator, tmp_path: Path, axis: 
 def test_a_norm_over_several_dimensions_is_one_long_row(emulator: Emulator, tmp_path: Path) -> None:
     module = torch.nn.LayerNorm((3, 5))
     case = traced(module, torch.randn(4, 3, 5))
-    check(emulator, tmp_path, case, [[torch.randn(7, 3, 5), torch.randn(3, 5), torch.randn(3, 5)]])
+    check(
+        emulator,
+        tmp_path,
+        case,
+        [[torch.randn(7, 3, 5), torch.randn(3, 5), torch.randn(3, 5)]],
+        tunes=["block-per-row"],
+    )
+
+
+SLOW = (torch.float32, torch.bfloat16)
 
 
 class Residual(torch.nn.Module):
@@ -115,11 +130,11 @@ class Residual(torch.nn.Module):
         return F.silu(self.norm(total)), total
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float16, *(pytest.param(d, marks=pytest.mark.slow) for d in SLOW)])
 def test_producers_and_consumers_join_the_row(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
     x, y = torch.randn(2, 3, 24).to(dtype), torch.randn(2, 3, 24).to(dtype)
     case = traced(Residual().to(dtype), x, y)
-    check(emulator, tmp_path, case, [case.values_at(case.everything())])
+    check(emulator, tmp_path, case, [case.values_at(case.everything())], tunes=["warp-per-row"])
 
 
 def test_strided_and_broadcast_inputs(emulator: Emulator, tmp_path: Path) -> None:

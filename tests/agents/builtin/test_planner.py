@@ -1,0 +1,186 @@
+"""Cutting graphs into regions, and the attempts that the Coder makes at them."""
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Callable
+from itertools import count, takewhile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from stitch_tui.agents.builtin.coder import BuiltinCoder, Candidate, reduction_length
+from stitch_tui.agents.builtin.cost import Machine
+from stitch_tui.agents.builtin.planner import Cut, plan
+from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.graph import Graph, Region
+from tests.agents.builtin.support import Traced, check, traced
+from tests.agents.builtin.test_operators import Many
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted(p.stem for p in (ROOT / "examples").glob("*.py"))
+Tensor = torch.Tensor
+
+
+def example(name: str) -> Traced:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    torch.manual_seed(0)
+    return traced(module.Model(*module.get_init_inputs()), *module.get_inputs())
+
+
+def titles(cut: Cut) -> set[str]:
+    return {p.title for p in cut.proposals}
+
+
+def attempts(graph: Graph, region: Region) -> list[Candidate]:
+    tried = (BuiltinCoder().attempt(graph, region, n) for n in count())
+    return [c for c in takewhile(lambda c: c is not None, tried) if c]
+
+
+def plan_of(function: Callable[..., Tensor], *args: Tensor) -> Cut:
+    return plan(traced(Many([function]), *args).graph)
+
+
+def test_a_gated_mlp_becomes_a_norm_and_three_products() -> None:
+    cut = plan(example("gated_mlp").graph)
+    assert titles(cut) == {"rms_norm", "linear+silu+mul", "linear", "linear+add"}
+    assert not cut.leftovers
+    assert cut.coverage == pytest.approx(1)
+
+
+def test_a_norm_with_its_neighbours_is_one_kernel() -> None:
+    cut = plan(example("layernorm_gelu").graph)
+    assert titles(cut) == {"layer_norm+mul+gelu+add"}
+
+
+def test_attention_stays_with_pytorch_and_is_named_as_the_reason_for_less_coverage() -> None:
+    cut = plan(example("attention_block").graph)
+    assert titles(cut) == {"linear", "linear+add", "layer_norm"}
+    assert 0 < cut.coverage < 1
+    (missing,) = [left for left in cut.leftovers if left.share > 0]
+    assert missing.op == "aten.scaled_dot_product_attention.default"
+    assert missing.op in missing.reason
+
+
+def test_regions_do_not_overlap_and_the_hottest_comes_first() -> None:
+    cut = plan(example("gated_mlp").graph)
+    nodes = [n for p in cut.proposals for n in p.region.nodes]
+    assert len(nodes) == len(set(nodes))
+    shares = [p.share for p in cut.proposals]
+    assert shares == sorted(shares, reverse=True)
+    assert all(p.amdahl == pytest.approx(1 / (1 - p.share)) for p in cut.proposals)
+
+
+def test_regions_can_be_put_in_order_even_where_values_cross_between_chains() -> None:
+    """Each chain alone is convex; fused together they would wait for each other."""
+
+    def crossing(x: Tensor, w: Tensor) -> Tensor:
+        a, b = x @ w, x @ w.t()
+        c = F.relu(b) + a.cumsum(0)
+        return F.relu(a) + b.cumsum(0) + c
+
+    case = traced(Many([crossing]), torch.randn(4, 4), torch.randn(4, 4))
+    groups = [set(p.region.nodes) for p in plan(case.graph).proposals]
+    owner = {n: i for i, group in enumerate(groups) for n in group}
+    edges = {
+        (owner.get(o, o), owner.get(n.id, n.id))
+        for n in case.graph.nodes
+        for o in n.operands
+        if o in case.graph.node and owner.get(o, o) != owner.get(n.id, n.id)
+    }
+    remaining = {v for edge in edges for v in edge}
+    while ready := {v for v in remaining if not any(b == v and a in remaining for a, b in edges)}:
+        remaining -= ready
+    assert not remaining
+
+
+def test_measured_times_decide_shares_and_a_machine_gives_bounds() -> None:
+    graph = example("layernorm_gelu").graph
+    timed = graph.model_copy(
+        update={"nodes": tuple(n.model_copy(update={"time_us": 5.0}) for n in graph.nodes)}
+    )
+    (proposal,) = plan(timed, Machine(flops_per_us=50e6, bytes_per_us=4e6)).proposals
+    assert proposal.measured
+    assert proposal.time_us == 5.0 * len(graph.nodes)
+    assert proposal.amdahl == float("inf")
+    assert proposal.bound_us
+    assert proposal.bound_us > 0
+
+
+def test_what_has_no_template_is_left_with_a_reason() -> None:
+    cut = plan_of(lambda x: torch.sort(x)[0].cumsum(0) + 1, torch.randn(5))
+    assert titles(cut) == {"add"}
+    assert {left.op for left in cut.leftovers} == {"aten.sort.default", "getitem", "aten.cumsum.default"}
+    assert any("no template" in left.reason for left in cut.leftovers)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.dropout(x, 0.5, training=True),
+        lambda x: x.double() + 1,
+        lambda x: x.flatten() @ x.flatten(),
+        lambda x: torch.linalg.vector_norm(x, ord=3, dim=-1),
+    ],
+)
+def test_cases_outside_a_templates_reach_are_refused(function: Callable[[Tensor], Tensor]) -> None:
+    case = traced(Many([function]), torch.randn(3, 4))
+    assert BuiltinCoder().attempt(case.graph, case.everything(), 0) is None
+
+
+def test_a_small_value_is_not_computed_again_at_every_point() -> None:
+    cut = plan_of(lambda x, b: x + torch.tanh(b), torch.randn(64, 32), torch.randn(32))
+    assert titles(cut) == {"add", "tanh"}
+
+
+def test_the_same_attempt_gives_the_same_bytes_and_attempts_end() -> None:
+    first, second = example("gated_mlp").graph, example("gated_mlp").graph
+    for a, b in zip(plan(first).proposals, plan(second).proposals, strict=True):
+        mine, theirs = attempts(first, a.region), attempts(second, b.region)
+        assert mine == theirs
+        assert len({c.strategy for c in mine}) == len(mine) >= 2
+
+
+def test_the_reduction_length_is_that_of_the_longest_sum() -> None:
+    case = example("gated_mlp")
+    lengths = {p.title: reduction_length(case.graph, p.region) for p in plan(case.graph).proposals}
+    assert lengths == {"rms_norm": 64, "linear+silu+mul": 64, "linear": 64, "linear+add": 96}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_first_attempts_at_an_example_are_right(emulator: Emulator, tmp_path: Path, name: str) -> None:
+    case = example(name)
+    for proposal in plan(case.graph).proposals:
+        candidate = BuiltinCoder().attempt(case.graph, proposal.region, 0)
+        assert candidate
+        inputs = case.values_at(proposal.region)
+        check(emulator, tmp_path, case, [inputs], region=proposal.region, tunes=[candidate.strategy])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_nvcc_compiles_every_strategy_without_a_warning(
+    tmp_path: Path, name: str, dtype: torch.dtype
+) -> None:
+    case = example(name)
+    narrow = traced(Many([lambda x, y: F.gelu(x) + y]), torch.randn(4, 5).to(dtype), torch.randn(5).to(dtype))
+    regions = [(case.graph, p.region) for p in plan(case.graph).proposals]
+    for graph, region in [*regions, (narrow.graph, narrow.everything())]:
+        for candidate in attempts(graph, region):
+            path = tmp_path / "candidate.cu"
+            path.write_text(candidate.source)
+            command = ["nvcc", "-arch=sm_90", "-std=c++17", "-c", f"-I{ROOT / 'tools' / 'include'}"]
+            done = subprocess.run(
+                [*command, str(path), "-o", str(tmp_path / "candidate.o")], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+            assert "warning" not in done.stderr, done.stderr
