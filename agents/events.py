@@ -11,17 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from stitch_tui.agents.state import (
-    Candidate,
-    Iteration,
-    Kind,
-    Outcome,
-    Plan,
-    Session,
-    Status,
-    Subtask,
-    SubtaskState,
-)
+from stitch_tui.agents.state import Candidate, Iteration, Plan, Session, Status, Subtask, SubtaskState
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Build, Finding, Timing, Trial, Verdict
 
 VERSION: Literal[1] = 1

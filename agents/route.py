@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Iteration, Kind, Outcome, Session, Subtask
+from stitch_tui.agents.state import Iteration, Session, Subtask
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Verdict
 
 
@@ -40,7 +41,7 @@ def score(verdict: Verdict) -> float:
 def kind_of_next(attempts: tuple[Iteration, ...]) -> Kind:
     """Why the next attempt at a subtask is made."""
     if not attempts:
-        return Kind.FIRST
+        return Kind.DRAFT
     last = attempts[-1].verdict
     return Kind.OPTIMISE if last is not None and last.correct else Kind.REPAIR
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from stitch_tui.tools.graph import Region
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Verdict
 
 
@@ -31,28 +32,6 @@ class SubtaskState(StrEnum):
 
 _ACTIVE = {SubtaskState.CODING, SubtaskState.BUILDING, SubtaskState.CHECKING, SubtaskState.MEASURING}
 _ENDED = {SubtaskState.DONE, SubtaskState.SKIPPED, SubtaskState.FAILED}
-
-
-class Outcome(StrEnum):
-    """What became of an iteration."""
-
-    KEPT = "kept"
-    SLOWER = "slower"
-    WRONG = "wrong"
-    ERROR = "error"
-    REDIRECTED = "redirected"
-    CANCELLED = "cancelled"
-
-
-class Kind(StrEnum):
-    """Why an iteration was made."""
-
-    FIRST = "first"
-    REPAIR = "repair"
-    OPTIMISE = "optimise"
-    INTEGRATE = "integrate"
-    HUMAN = "human"
-    RESTORE = "restore"
 
 
 class Author(StrEnum):

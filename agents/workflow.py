@@ -11,9 +11,10 @@ from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import CodeBrief, Coder, PlanBrief, Planner, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Candidate, Kind, Outcome, Session, Subtask, SubtaskState
+from stitch_tui.agents.state import Candidate, Session, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Verdict
 
 

@@ -1,59 +1,163 @@
-"""Views of a CUDA source by its syntax tree: calls, includes, kernels; comments never count."""
+"""A view of CUDA C++ through its syntax tree: kernels, launches, includes, calls, exports, static objects."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
+from stitch_tui.tools.cuda_mask import mask
+from stitch_tui.tools.cuda_tokens import Token, tokens
+
 _LANGUAGE = Language(tree_sitter_cuda.language())
+_NAMESPACES = ("translation_unit", "namespace_definition", "linkage_specification", "declaration_list")
+_CONDITIONS = ("preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif")
+_FILE_SCOPES = frozenset((*_NAMESPACES, *_CONDITIONS, "template_declaration"))
 
 
 @dataclass(frozen=True)
-class Mention:
-    """A name or text at a line (from 1) of the source."""
+class Function:
+    """A function that the source defines; lines count from 1, both ends included."""
+
+    name: str
+    first_line: int
+    last_line: int
+    is_kernel: bool
+    """``__global__``."""
+    is_exported: bool
+    """``extern "C"``, outside unnamed namespaces and not static."""
+    runs_at_load: bool
+    """``__attribute__((constructor))`` or ``destructor``."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, as it is written: ``std::sort``, ``handle.get``, ``tile<3>``."""
+
+    name: str
+    line: int
+    function: str
+    """The function whose body it stands in; empty at file scope: it runs when the library is loaded."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel launch ``name<<<grid, block, shared, stream>>>``."""
+
+    kernel: str
+    """Without template arguments and namespaces."""
+    configuration: tuple[str, ...]
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Include:
+    """An ``#include``; `system` with angle brackets."""
+
+    path: str
+    system: bool
+    line: int
+
+
+@dataclass(frozen=True)
+class Static:
+    """A variable at file scope."""
+
+    name: str
+    type: str
+    line: int
+    has_initialiser: bool
+    is_device: bool
+    """``__device__``, ``__constant__`` or ``__managed__``."""
+
+
+@dataclass(frozen=True)
+class String:
+    """The content of a string literal."""
 
     text: str
     line: int
 
 
-@dataclass(frozen=True)
 class CudaSource:
-    """What one ``.cu`` text says; tuples in the order of the source."""
+    """One source, parsed once; every view is computed when it is first asked for."""
 
-    calls: tuple[Mention, ...]
-    """Functions called by a plain or qualified name: ``std::exit`` as ``exit``."""
-    includes: tuple[Mention, ...]
-    strings: tuple[Mention, ...]
-    """Contents of string literals, quotes removed."""
-    functions: frozenset[str]
-    """Names that the source itself defines."""
-    kernels: tuple[str, ...]
-    """Names of ``__global__`` functions."""
+    def __init__(self, source: str | bytes) -> None:
+        self.source = source.encode() if isinstance(source, str) else source
+        self._root = Parser(_LANGUAGE).parse(mask(self.source)).root_node
 
+    @cached_property
+    def errors(self) -> tuple[int, ...]:
+        """Lines that the parser did not understand."""
+        return tuple(_line(node) for node in _walk(self._root) if node.is_error or node.is_missing)
 
-def read_source(text: str) -> CudaSource:
-    """Parse a source; broken text is read as far as it makes sense."""
-    tree = Parser(_LANGUAGE).parse(text.encode())
-    nodes = list(_walk(tree.root_node))
-    definitions = [node for node in nodes if node.type == "function_definition"]
-    names = [(_defined_name(node), "__global__" in _text(node)) for node in definitions]
-    return CudaSource(
-        calls=tuple(_calls(nodes)),
-        includes=tuple(
-            Mention(_text(path).strip('<>"'), node.start_point[0] + 1)
-            for node in nodes
-            if node.type == "preproc_include" and (path := node.child_by_field_name("path"))
-        ),
-        strings=tuple(
-            Mention(_text(node), node.start_point[0] + 1) for node in nodes if node.type == "string_content"
-        ),
-        functions=frozenset(name for name, _ in names if name),
-        kernels=tuple(name for name, is_kernel in names if is_kernel and name),
-    )
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Functions and methods with a body."""
+        return tuple(_function(node) for node in self._of("function_definition") if _name(node))
+
+    @property
+    def kernels(self) -> tuple[Function, ...]:
+        return tuple(function for function in self.functions if function.is_kernel)
+
+    @property
+    def exports(self) -> tuple[Function, ...]:
+        """Functions that the built library offers by their plain names."""
+        return tuple(function for function in self.functions if function.is_exported)
+
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """Calls of functions and methods; launches are not among them."""
+        found = []
+        for node in self._of("call_expression"):
+            callee = node.child_by_field_name("function")
+            if callee and not _configuration(node):
+                found.append(Call(_text(callee), _line(node), _enclosing(node)))
+        return tuple(found)
+
+    @property
+    def static_calls(self) -> tuple[Call, ...]:
+        """Calls outside every function: initialisers that run when the library is loaded."""
+        return tuple(call for call in self.calls if not call.function)
+
+    @cached_property
+    def launches(self) -> tuple[Launch, ...]:
+        return tuple(_launches(self._of("call_expression")))
+
+    @cached_property
+    def includes(self) -> tuple[Include, ...]:
+        found = []
+        for node in self._of("preproc_include"):
+            if path := node.child_by_field_name("path"):
+                text = _text(path)
+                found.append(Include(text.strip('<>"'), text.startswith("<"), _line(node)))
+        return tuple(found)
+
+    @cached_property
+    def statics(self) -> tuple[Static, ...]:
+        """Variables at file scope or in a namespace."""
+        declarations = (node for node in self._of("declaration") if _at_file_scope(node))
+        return tuple(static for node in declarations for static in _statics(node))
+
+    @cached_property
+    def strings(self) -> tuple[String, ...]:
+        """What stands inside string literals."""
+        kinds = ("string_content", "raw_string_content")
+        return tuple(String(_text(n), _line(n)) for n in _walk(self._root) if n.type in kinds)
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """The source's tokens without comments and contents of strings."""
+        return tuple(tokens(self.source.decode("utf-8", errors="replace")))
+
+    def _of(self, kind: str) -> Iterator[Node]:
+        return (node for node in _walk(self._root) if node.type == kind)
 
 
 def _walk(root: Node) -> Iterator[Node]:
+    """All nodes in source order, without recursion: sources nest as deep as they like."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -61,24 +165,108 @@ def _walk(root: Node) -> Iterator[Node]:
         pending.extend(reversed(node.children))
 
 
-def _calls(nodes: list[Node]) -> Iterator[Mention]:
-    for node in nodes:
-        if node.type != "call_expression":
-            continue
-        function = node.child_by_field_name("function")
-        if function is not None and function.type == "qualified_identifier":
-            function = function.child_by_field_name("name")
-        if function is not None and function.type == "identifier":
-            yield Mention(_text(function), node.start_point[0] + 1)
-
-
-def _defined_name(definition: Node) -> str:
-    declarator = definition.child_by_field_name("declarator")
-    while declarator is not None and declarator.type != "function_declarator":
-        declarator = declarator.child_by_field_name("declarator")
-    name = declarator.child_by_field_name("declarator") if declarator is not None else None
-    return _text(name) if name is not None else ""
+def _ancestors(node: Node) -> Iterator[Node]:
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent
 
 
 def _text(node: Node) -> str:
-    return (node.text or b"").decode(errors="replace")
+    return (node.text or b"").decode("utf-8", errors="replace")
+
+
+def _line(node: Node) -> int:
+    return node.start_point.row + 1
+
+
+def _name(node: Node) -> str:
+    """The name that a definition or declarator declares."""
+    inner: Node | None = node
+    while inner is not None:
+        if inner.type.endswith(("identifier", "_name")) or inner.type == "template_function":
+            return _text(inner)
+        inner = inner.child_by_field_name("declarator") or _wrapped(inner)
+    return ""
+
+
+def _wrapped(node: Node) -> Node | None:
+    """A reference's or bracketed declarator's inside, which the grammar does not name."""
+    named = [child for child in node.named_children if child.type.endswith(("declarator", "identifier"))]
+    return named[-1] if node.type.endswith("declarator") and named else None
+
+
+def _words(node: Node) -> set[str]:
+    """Specifiers before a definition's or declaration's name."""
+    declarator = node.child_by_field_name("declarator")
+    before = [c for c in node.children if declarator is None or c.start_byte < declarator.start_byte]
+    return {_text(leaf) for child in before for leaf in _walk(child) if not leaf.children}
+
+
+def _function(node: Node) -> Function:
+    words = _words(node)
+    outer = list(_ancestors(node))
+    template = outer[0] if outer and outer[0].type == "template_declaration" else node
+    return Function(
+        name=_name(node),
+        first_line=_line(template),
+        last_line=node.end_point.row + 1,
+        is_kernel="__global__" in words,
+        is_exported="static" not in words and _has_c_linkage(outer),
+        runs_at_load=bool(words & {"constructor", "destructor", "__constructor__", "__destructor__"}),
+    )
+
+
+def _has_c_linkage(outer: list[Node]) -> bool:
+    unnamed = any(n.type == "namespace_definition" and not n.child_by_field_name("name") for n in outer)
+    linkage = [n.child_by_field_name("value") for n in outer if n.type == "linkage_specification"]
+    return not unnamed and bool(linkage) and linkage[0] is not None and _text(linkage[0]) == '"C"'
+
+
+def _enclosing(node: Node) -> str:
+    return next((_name(n) or "?" for n in _ancestors(node) if n.type == "function_definition"), "")
+
+
+def _configuration(call: Node) -> Node | None:
+    return next((child for child in call.children if child.type == "kernel_call_syntax"), None)
+
+
+def _launches(calls: Iterator[Node]) -> Iterator[Launch]:
+    for call in calls:
+        callee, configuration = call.child_by_field_name("function"), _configuration(call)
+        if callee and configuration:
+            plain = _text(callee).partition("<")[0].rpartition("::")[2].strip()
+            arguments = tuple(_text(child) for child in configuration.named_children)
+            yield Launch(plain, arguments, _line(call), _enclosing(call))
+
+
+def _at_file_scope(node: Node) -> bool:
+    return all(above.type in _FILE_SCOPES for above in _ancestors(node))
+
+
+def _statics(declaration: Node) -> Iterator[Static]:
+    words = _words(declaration)
+    type_ = declaration.child_by_field_name("type")
+    if words & {"extern", "typedef", "using"}:
+        return
+    for declarator in declaration.children_by_field_name("declarator"):
+        if _declares_function(declarator):
+            continue
+        yield Static(
+            name=_name(declarator),
+            type=_text(type_) if type_ else "",
+            line=_line(declarator),
+            has_initialiser=declarator.type == "init_declarator",
+            is_device=bool(words & {"__device__", "__constant__", "__managed__", "__shared__"}),
+        )
+
+
+def _declares_function(declarator: Node) -> bool:
+    """``int f(int);`` and ``int* f();``, but not the pointer ``int (*f)(int)``."""
+    inner: Node | None = declarator
+    while inner is not None and inner.type in ("pointer_declarator", "reference_declarator"):
+        inner = inner.child_by_field_name("declarator") or _wrapped(inner)
+    if inner is None or inner.type != "function_declarator":
+        return False
+    named = inner.child_by_field_name("declarator")
+    return named is not None and named.type != "parenthesized_declarator"

@@ -8,9 +8,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 GRACE_S = (0.5, 0.5)
 """Seconds between INT and TERM, and between TERM and KILL."""
@@ -73,6 +74,7 @@ async def run(
         timed_out = True
     finally:
         await kill_group(process)
+        await _rest(process, out.drain(process.stdout), err.drain(process.stderr))
     return Finished(
         argv=tuple(argv),
         returncode=process.returncode if process.returncode is not None else -1,
@@ -100,6 +102,14 @@ def signal_group(leader: int, sig: signal.Signals) -> None:
     """Signal every process of the group that `leader` leads, if there is one left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, sig)
+
+
+async def _rest(process: asyncio.subprocess.Process, *drains: Coroutine[Any, Any, None]) -> None:
+    """Read what a killed group left in the pipes, up to their ends unless somebody escaped with them."""
+    try:
+        await asyncio.wait_for(asyncio.gather(*drains), GRACE_S[0])
+    except TimeoutError:
+        process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public way to close them
 
 
 async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from stitch_tui.tools.errors import UsageError
-from stitch_tui.tools.graph import Graph, TensorSpec
+from stitch_tui.tools.graph import DType, Graph, TensorSpec
 from stitch_tui.tools.judge import Judge, OnEvent
 
 
@@ -88,11 +88,24 @@ class Opaque(_Data):
     where: str
 
 
+class WrittenConstant(_Data):
+    """A tensor that is written out in forward, such as ``torch.tensor([1, 2])``."""
+
+    values: Any
+    dtype: DType
+
+
 class Exported(_Data):
     """The graph at full size; one node with ``op`` ``"opaque"`` when there is a reason for it."""
 
     graph: Graph
     opaque: Opaque | None = None
+    arguments: dict[str, Any]
+    """How tensors are nested in forward's arguments, by name; see `worker/structure.py`."""
+    returns: Any
+    """How the outputs are nested."""
+    constants: dict[str, WrittenConstant]
+    """Values of tensors that lie in forward itself, by target."""
 
 
 class ShapeVariant(_Data):

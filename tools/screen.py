@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from stitch_tui.tools.cuda_source import CudaSource, read_source
+from stitch_tui.tools.cuda_source import CudaSource
 from stitch_tui.tools.verdict import Category, Finding
 
 FORBIDDEN_CALLS = {
@@ -57,30 +57,35 @@ def screen_source(text: str, file: str) -> Screen:
     A function that the source defines itself is its own, whatever its name; names in comments and
     strings are no calls.
     """
-    source = read_source(text)
+    source = CudaSource(text)
     evidence = [
         Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
         for message, line in _evidence(source)
     ]
     questions = tuple(
-        f"line {call.line}: {call.text} {QUESTIONS[call.text]}"
-        for call in source.calls
-        if call.text in QUESTIONS and call.text not in source.functions
+        f"line {line}: {name} {QUESTIONS[name]}" for name, line in _library_calls(source) if name in QUESTIONS
     )
     return Screen(tuple(evidence), questions)
 
 
 def _evidence(source: CudaSource) -> list[tuple[str, int]]:
     found = [
-        (f"{call.text} {_FORBIDDEN[call.text]}", call.line)
-        for call in source.calls
-        if call.text in _FORBIDDEN and call.text not in source.functions
+        (f"{name} {_FORBIDDEN[name]}", line) for name, line in _library_calls(source) if name in _FORBIDDEN
     ]
-    for mentions, patterns in ((source.includes, FORBIDDEN_HEADERS), (source.strings, FORBIDDEN_TEXT)):
+    headers = [(include.path, include.line) for include in source.includes]
+    strings = [(string.text, string.line) for string in source.strings]
+    for mentions, patterns in ((headers, FORBIDDEN_HEADERS), (strings, FORBIDDEN_TEXT)):
         found += [
-            (f"{mention.text!r} {reason}", mention.line)
-            for mention in mentions
+            (f"{text!r} {reason}", line)
+            for text, line in mentions
             for pattern, reason in patterns
-            if pattern.search(mention.text)
+            if pattern.search(text)
         ]
     return sorted(found, key=lambda item: item[1])
+
+
+def _library_calls(source: CudaSource) -> list[tuple[str, int]]:
+    """Calls of functions that the source does not define, by the last part of their name; no methods."""
+    own = {function.name for function in source.functions}
+    names = [(call.name.rpartition("::")[2], call.line) for call in source.calls]
+    return [(name, line) for name, line in names if name.isidentifier() and name not in own]

@@ -233,7 +233,7 @@ class _Verification:
 
     def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
         return {
-            "argv": [self.bench.python, str(BOOT), "module_runner"],
+            "argv": [self.bench.python, str(BOOT), "module_runner", "cuda" if self.bench.cuda else "cpu"],
             "load": str(module.resolve()),
             "env": dict(environment),
             "device": "cuda" if self.bench.cuda else "cpu",

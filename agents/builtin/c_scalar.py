@@ -16,8 +16,11 @@ C_TYPE = {
     DType.I64: "int64_t",
     DType.BOOL: "uint8_t",
 }
-_SAME = ("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh "
-         "acosh atanh erf erfc floor ceil trunc").split()
+_SAME = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "erf", "erfc"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("floor", "ceil", "trunc"),
+)
 _FLOAT = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
@@ -40,6 +43,10 @@ _INTEGER = {
     "neg": "(long long)(0ull - (unsigned long long){0})",
     "abs": "({0} < 0 ? (long long)(0ull - (unsigned long long){0}) : {0})",
     "sign": "(long long)({0} > 0) - (long long)({0} < 0)",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+    "xor": "{0} ^ {1}",
+    "not": "~{0}",
     "wrap_i32": "(long long)(int32_t){0}",
     "wrap_i16": "(long long)(int16_t){0}",
     "wrap_i8": "(long long)(int8_t){0}",

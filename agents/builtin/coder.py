@@ -1,14 +1,23 @@
 """The built-in Coder: the next strategy for a region as CUDA C++ text, no model involved."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from stitch_tui.agents.builtin import cost, emit_gemm, emit_pointwise, emit_rows
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.tools.graph import Graph, Region
 
-_EMITTER = {Kind.POINTWISE: emit_pointwise, Kind.ROWS: emit_rows, Kind.GEMM: emit_gemm}
+
+class Emitter(Protocol):
+    """What a kind of kernel brings: a module with these two functions."""
+
+    def strategies(self, subtask: Subtask) -> list[Tune]: ...
+
+    def source(self, graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str: ...
+
+
+_EMITTER: dict[Kind, Emitter] = {Kind.POINTWISE: emit_pointwise, Kind.ROWS: emit_rows, Kind.GEMM: emit_gemm}
 
 
 @dataclass(frozen=True)

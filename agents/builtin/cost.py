@@ -21,7 +21,7 @@ class Machine:
 
 def node_flops(graph: Graph, node: Node) -> float:
     """The judge's figure, or 2MNK for a product and one per element for anything else."""
-    if node.flops or shapes.is_plain(node):
+    if node.flops or shapes.is_free(node):
         return node.flops
     if node.op in shapes.PRODUCTS:
         position = 1 if "addmm" in node.op or "baddbmm" in node.op else 0
@@ -51,7 +51,7 @@ def node_us(graph: Graph, node: Node) -> float:
     """Measured time, or an estimate that only ranks nodes."""
     if node.time_us is not None:
         return node.time_us
-    if shapes.is_plain(node):
+    if shapes.is_free(node):
         return 0.0
     moved = node.bytes_moved or node.spec.nbytes + sum(graph.spec(v).nbytes for v in node.operands)
     flops, bandwidth = UNMEASURED

@@ -9,6 +9,7 @@ from stitch_tui.agents.builtin.ir import Access, Align, Instr, Kind, Matrix, Sub
 from stitch_tui.agents.builtin.title import identifier
 from stitch_tui.tools.graph import DType, Graph
 
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor at the border under its C name."""
@@ -109,7 +110,8 @@ def call_check(tensors: Border) -> str:
         tests.append(f"is(call->{place}, {t.dtype.code}, {t.rank})")
     body = "\n      && ".join(tests)
     return (
-        "static bool is(const stitch_tensor& t, int dtype, int rank) { return t.dtype == dtype && t.ndim == rank; }\n\n"
+        "static bool is(const stitch_tensor& t, int dtype, int rank) {\n"
+        "  return t.dtype == dtype && t.ndim == rank;\n}\n\n"
         f"static bool expected(const stitch_call* call) {{\n  return {body};\n}}"
     )
 
@@ -117,7 +119,7 @@ def call_check(tensors: Border) -> str:
 def parameters(tensors: Border, accesses: Sequence[Access]) -> list[str]:
     """Kernel parameters of the operands of a scalar program."""
     return [
-        f"{'' if a.output else 'const '}{c_scalar.C_TYPE[a.dtype]}* __restrict__ {operand_name(tensors, a, i)}"
+        f"{_const(a)}{c_scalar.C_TYPE[a.dtype]}* __restrict__ {operand_name(tensors, a, i)}"
         for i, a in enumerate(accesses)
     ]
 
@@ -128,8 +130,11 @@ def arguments(tensors: Border, accesses: Sequence[Access]) -> list[str]:
 
 
 def pointer(access: Access | Matrix, tensors: Border) -> str:
-    const = "" if isinstance(access, Access) and access.output else "const "
-    return f"({const}{c_scalar.C_TYPE[access.dtype]}*){tensors.tensor(access).where}.data"
+    return f"({_const(access)}{c_scalar.C_TYPE[access.dtype]}*){tensors.tensor(access).where}.data"
+
+
+def _const(access: Access | Matrix) -> str:
+    return "" if isinstance(access, Access) and access.output else "const "
 
 
 def operand_name(tensors: Border, access: Access, number: int) -> str:
@@ -167,7 +172,8 @@ def _skip(access: Access, skip: int) -> str:
 def covering(tensors: Border, accesses: Sequence[Access], points: str, rows: str = "") -> list[str]:
     """Host lines that refuse results that do not have one element for each point."""
     return [
-        f"  if ({tensors.tensor(a).where}.numel != {rows if a.per_row else points}) return STITCH_UNSUPPORTED_SHAPE;"
+        f"  if ({tensors.tensor(a).where}.numel != {rows if a.per_row else points})"
+        " return STITCH_UNSUPPORTED_SHAPE;"
         for a in accesses
         if a.output
     ]

@@ -199,7 +199,8 @@ def _run(subtask: Subtask, tensors: emit.Border) -> str:
         "  widen(space, rows_of_a);",
         "  widen(space, columns_of_b);",
         *emit.widening(tensors, accesses, -1),
-        "  if (!place(space, 0, rows_of_a) || !place(space, 1, columns_of_b)) return STITCH_UNSUPPORTED_SHAPE;",
+        "  if (!place(space, 0, rows_of_a)) return STITCH_UNSUPPORTED_SHAPE;",
+        "  if (!place(space, 1, columns_of_b)) return STITCH_UNSUPPORTED_SHAPE;",
         *emit.placing(tensors, accesses, -1, first=2),
         "  const int64_t count = points(space, 0, RANK);",
         *emit.covering(tensors, accesses, "count"),
@@ -244,8 +245,10 @@ struct View : stitch_tensor {
 def _views(root: GemmRoot, tensors: emit.Border) -> list[str]:
     a, b = tensors.tensor(root.a).where, tensors.tensor(root.b).where
     return [
-        f"  const View a_view({a}, {str(root.a.transposed).lower()}), b_view({b}, {str(root.b.transposed).lower()});",
+        f"  const View a_view({a}, {str(root.a.transposed).lower()});",
+        f"  const View b_view({b}, {str(root.b.transposed).lower()});",
         "  const View rows_of_a = a_view.repeated_along(a_view.ndim - 1);",
         "  const View columns_of_b = b_view.repeated_along(b_view.ndim - 2);",
-        "  if (a_view.shape[a_view.ndim - 1] != b_view.shape[b_view.ndim - 2]) return STITCH_UNSUPPORTED_SHAPE;",
+        "  if (a_view.shape[a_view.ndim - 1] != b_view.shape[b_view.ndim - 2])",
+        "    return STITCH_UNSUPPORTED_SHAPE;",
     ]

@@ -11,7 +11,7 @@ def strategies(subtask: Subtask) -> list[Tune]:
     """Packs of 128 bits first; then smaller blocks; then one element at a time."""
     widest = max(a.dtype.size for a in subtask.accesses)
     pack = max(PACK_BYTES // widest, 2)
-    many = f"Each thread moves packs of {pack} elements with 128-bit accesses, one at a time where they do not fit."
+    many = f"Each thread moves packs of {pack} elements, of 128 bits for the widest; else one at a time."
     return [
         Tune("vector", many, {"THREADS": 256, "PACK": pack}),
         Tune("vector-small-blocks", many, {"THREADS": 128, "PACK": pack}),
@@ -42,7 +42,8 @@ def _kernel(subtask: Subtask, tensors: emit.Border) -> str:
         "template <int VEC>",
         f"__global__ void __launch_bounds__(THREADS) {name}(\n    {parameters}) {{",
         "  const int64_t step = (int64_t)gridDim.x * THREADS * VEC;",
-        "  for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC; first < count; first += step) {",
+        "  int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC;",
+        "  for (; first < count; first += step) {",
         "    int64_t at[OPERANDS] = {};",
         "    locate(space, 0, space.rank, first, at);",
         "    const int live = count - first < VEC ? int(count - first) : VEC;",
@@ -90,7 +91,8 @@ def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
         *emit.covering(tensors, accesses, "count"),
         "  if (count == 0) return STITCH_OK;",
         "  coalesce(space, 0, RANK);",
-        "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = space.rank ? space.stride[o][space.rank - 1] : 0;",
+        "  const int last = space.rank - 1;",
+        "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = last < 0 ? 0 : space.stride[o][last];",
     ]
     scalar = f"{name}<1>{launch.format(1)}({arguments});"
     if tune.constants["PACK"] == 1:

@@ -11,6 +11,7 @@ from stitch_tui.agents.builtin.ir import (
     REDUCTIONS,
     Instr,
     RowsRoot,
+    Store,
     Subtask,
     Tune,
     constant_along_rows,
@@ -98,7 +99,9 @@ class _Rows:
         passes = []
         for number in range(last + 1):
             reductions = [
-                i for i, instr in enumerate(self.instrs) if instr.op in REDUCTIONS and self.level[i] == number + 1
+                i
+                for i, instr in enumerate(self.instrs)
+                if instr.op in REDUCTIONS and self.level[i] == number + 1
             ]
             ends = [self.instrs[r].args[0] for r in reductions]
             if number == last:
@@ -107,6 +110,9 @@ class _Rows:
             done |= elements
             passes.append(_Pass(tuple(sorted(elements)), tuple(sorted(kept)), tuple(reductions)))
         return passes
+
+    def _reductions(self, level: int) -> list[int]:
+        return [i for i, instr in enumerate(self.instrs) if instr.op in REDUCTIONS and self.level[i] == level]
 
     def _closure(self, ends: list[int], done: set[int]) -> tuple[set[int], set[int]]:
         elements: set[int] = set()
@@ -134,12 +140,16 @@ class _Rows:
         parameters = ",\n    ".join([*common, *emit.parameters(self.tensors, self.subtask.accesses)])
         template = ["template <int ITEMS>"] if self.resident else []
         suffix = "" if self.resident else "_long"
-        return [*template, f"__global__ void __launch_bounds__(LANES * ROWS) {name}{suffix}(\n    {parameters}) {{"]
+        return [
+            *template,
+            f"__global__ void __launch_bounds__(LANES * ROWS) {name}{suffix}(\n    {parameters}) {{",
+        ]
 
     def _setup(self) -> list[str]:
         return [
             "  const int lane = threadIdx.x;",
-            "  for (int64_t row = (int64_t)blockIdx.x * ROWS + threadIdx.y; row < rows; row += (int64_t)gridDim.x * ROWS) {",
+            "  int64_t row = (int64_t)blockIdx.x * ROWS + threadIdx.y;",
+            "  for (; row < rows; row += (int64_t)gridDim.x * ROWS) {",
             "    int64_t at[OPERANDS] = {};",
             "    locate(space, 0, outer, row, at);",
             *[f"    float keep{i}[ITEMS];" for i in sorted({k for p in self.passes for k in p.kept})],
@@ -188,7 +198,9 @@ class _Rows:
             access = self.subtask.accesses[number]
             along = "" if access.per_row else f" + d * space.inner[{number}]"
             element = f"{emit.operand_name(self.tensors, access, number)}[at[{number}]{along}]"
-            return f"{indent}const {instr.register.value} v{index} = {c_scalar.widened(access.dtype, element)};"
+            return (
+                f"{indent}const {instr.register.value} v{index} = {c_scalar.widened(access.dtype, element)};"
+            )
         if instr.op == "count":
             return f"{indent}const float v{index} = (float)length;"
         return emit.assignments(self.instrs, [index], indent)[0]
@@ -204,7 +216,7 @@ class _Rows:
         if number != len(self.passes) - 1:
             return []
         return [
-            f"      {self._target(s.access)} + d * space.inner[{s.access}]] = {self._stored(s.access, s.instr)};"
+            f"      {self._target(s.access)} + d * space.inner[{s.access}]] = {self._stored(s)};"
             for s in self.subtask.dag.stores
             if not self._row_store(s.access)
         ]
@@ -219,15 +231,13 @@ class _Rows:
 
     def _row_stores(self) -> list[str]:
         stores = [s for s in self.subtask.dag.stores if self._row_store(s.access)]
-        return [
-            f"    if (lane == 0) {self._target(s.access)}] = {self._stored(s.access, s.instr)};" for s in stores
-        ]
+        return [f"    if (lane == 0) {self._target(s.access)}] = {self._stored(s)};" for s in stores]
 
     def _target(self, access: int) -> str:
         return f"{emit.operand_name(self.tensors, self.subtask.accesses[access], access)}[at[{access}]"
 
-    def _stored(self, access: int, value: int) -> str:
-        return c_scalar.narrowed(self.subtask.accesses[access].dtype, f"v{value}")
+    def _stored(self, store: Store) -> str:
+        return c_scalar.narrowed(self.subtask.accesses[store.access].dtype, f"v{store.instr}")
 
 
 def _run(subtask: Subtask, tensors: emit.Border) -> str:
@@ -247,7 +257,8 @@ def _run(subtask: Subtask, tensors: emit.Border) -> str:
         "  if (rows == 0) return STITCH_OK;",
         f"  const int inner = coalesce(space, {root.axis}, {root.inner});",
         "  if (inner > 1) return STITCH_UNSUPPORTED_SHAPE;",
-        "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = inner ? space.stride[o][%d] : 0;" % root.axis,
+        f"  const int along = {root.axis};",
+        "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = inner ? space.stride[o][along] : 0;",
         f"  if (inner) drop_dimension(space, {root.axis});",
         "  const int outer = coalesce(space, 0, space.rank);",
         "  if (length <= LANES * FEW) {",

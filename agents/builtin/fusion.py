@@ -57,9 +57,7 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
     return whole if _lowered(graph, whole) else frozenset({anchor.id})
 
 
-def _neighbours(
-    graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[str, int]
-) -> Iterator[Node]:
+def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[str, int]) -> Iterator[Node]:
     ordered = sorted(group, key=graph.position.__getitem__)
     found = [user for node in ordered for user in graph.users.get(node, ())]
     if kind is not Kind.GEMM:

@@ -188,9 +188,7 @@ class _Lowering:
         access = Access(value, spec.dtype, len(spec.shape), align, per_row=per_row)
         if access not in self.accesses:
             self.accesses.append(access)
-        return self.program.add(
-            "load", register_of(spec.dtype), literal=self.accesses.index(access)
-        )
+        return self.program.add("load", register_of(spec.dtype), literal=self.accesses.index(access))
 
     def _require_row_broadcast(self, shape: Shape, align: Align) -> None:
         """Several reduced dimensions are walked as one: an operand must vary along all or none."""
@@ -271,13 +269,17 @@ class _Lowering:
         assert self.rows is not None
         kept, _ = self._row_frames()
         whole = self.rows[0]
-        if frame not in ((whole,) if _keeps_shape(node) else (node.spec.shape, *self._frames_over(node, kept))):
+        if frame not in (
+            (whole,) if _keeps_shape(node) else (node.spec.shape, *self._frames_over(node, kept))
+        ):
             raise NotFusable(f"{node.id} is broadcast across rows")
-        if whole and node.spec.dtype not in FLOATS:
+        if node.spec.dtype not in FLOATS:
             raise NotFusable(f"a reduction to {node.spec.dtype}")
         _require_known_order(node)
         arguments = [self._row_argument(a, whole) for a in node.args]
-        named = {k: self._row_argument(v, whole) for k, v in node.kwargs.items() if k not in ("dtype", "keepdim")}
+        named = {
+            k: self._row_argument(v, whole) for k, v in node.kwargs.items() if k not in ("dtype", "keepdim")
+        }
         if node.op == "aten.rms_norm.default" and shapes.argument(node, 3, "eps") is None:
             named["eps"] = EPSILON[self.graph.spec(shapes.ref(node.args[0])).dtype]
             arguments = arguments[:3]

@@ -102,10 +102,10 @@ def _leftover(graph: Graph, node: Node, total: float) -> Leftover:
 
 
 def _reason(graph: Graph, node: Node) -> str:
-    if node.op == "getitem":
-        return "selects from a tuple"
+    if shapes.is_free(node):
+        return "a view, free in PyTorch"
     if shapes.is_plain(node):
-        return "a view or copy outside every kernel"
+        return "a copy outside every kernel"
     try:
         lower(graph, region_of(graph, [node.id]))
     except (NotFusable, InvalidRegion) as reason:

@@ -8,10 +8,22 @@ from stitch_tui.tools.graph import Graph, Node
 
 Shape = tuple[int, ...]
 
-PRODUCTS = frozenset(
-    f"aten.{name}.default" for name in ("linear", "mm", "bmm", "matmul", "addmm", "baddbmm")
-)
+PRODUCTS = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "matmul", "addmm", "baddbmm"))
 TRANSPOSES = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
+FREE = frozenset(
+    f"aten.{name}"
+    for name in (
+        "unbind.int",
+        "split.Tensor",
+        "split_with_sizes.default",
+        "chunk.default",
+        "select.int",
+        "slice.Tensor",
+        "expand.default",
+        "alias.default",
+        "detach.default",
+    )
+) | {"getitem"}
 FULL_SHAPE_ROWS = frozenset(
     f"aten.{name}"
     for name in (
@@ -53,6 +65,11 @@ def ref(value: Any) -> str:
 def is_view(node: Node) -> bool:
     """Whether the node moves no data and keeps the order of elements."""
     return node.op in operators.RESHAPES
+
+
+def is_free(node: Node) -> bool:
+    """Whether the node only makes views: no kernel runs in PyTorch either."""
+    return is_view(node) or node.op in TRANSPOSES or node.op in FREE
 
 
 def is_plain(node: Node) -> bool:

@@ -1,8 +1,9 @@
 """A small session as events, shared by the tests of this folder."""
 
 from stitch_tui.agents import events
-from stitch_tui.agents.state import Candidate, Kind, Outcome, Plan, Subtask
+from stitch_tui.agents.state import Candidate, Plan, Subtask
 from stitch_tui.tools.graph import Region
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Flag, Ratio, Samples, Timing, Verdict
 
 CANDIDATE = Candidate(source="// nothing", strategy="tiled")
@@ -40,7 +41,7 @@ def started(*subtasks: Subtask) -> list[events.Event]:
 def attempt(number: int, outcome: Outcome, judged: Verdict, subtask: str = "s01") -> list[events.Event]:
     """One iteration, from start to commit."""
     return [
-        events.IterationStarted(iteration=number, subtask=subtask, attempt=number, kind=Kind.FIRST),
+        events.IterationStarted(iteration=number, subtask=subtask, attempt=number, kind=Kind.DRAFT),
         events.CodeWritten(iteration=number, subtask=subtask, candidate=CANDIDATE, path="kernels/s01.cu"),
         events.VerdictReached(iteration=number, subtask=subtask, verdict=judged, outcome=outcome),
         events.IterationCommitted(iteration=number, sha=f"{number:040x}", subject="an attempt"),

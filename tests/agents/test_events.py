@@ -8,7 +8,8 @@ import sessions
 from pydantic import ValidationError
 
 from stitch_tui.agents import events
-from stitch_tui.agents.state import Outcome, SubtaskState
+from stitch_tui.agents.state import SubtaskState
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from stitch_tui.agents import events, journal
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.state import Outcome
 from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.iteration import Outcome
 
 
 def test_events_are_numbered_from_one_and_carry_the_session(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import sessions
 from stitch_tui.agents import events, goal, route
 from stitch_tui.agents.route import Next
 from stitch_tui.agents.settings import GoalSettings, LimitSettings, Settings
-from stitch_tui.agents.state import Kind, Outcome, Session, SubtaskState
+from stitch_tui.agents.state import Session, SubtaskState
 from stitch_tui.tools.errors import ExitCode
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Verdict
 
 SETTINGS = Settings(limits=LimitSettings(iterations=4), goal=GoalSettings(stagnation=2))
@@ -47,7 +48,7 @@ def test_a_timed_attempt_is_optimised_until_nothing_improves() -> None:
 
 
 def test_the_kind_of_an_attempt_follows_from_the_one_before() -> None:
-    assert route.kind_of_next(()) is Kind.FIRST
+    assert route.kind_of_next(()) is Kind.DRAFT
     assert route.kind_of_next(after((Outcome.WRONG, WRONG)).iterations) is Kind.REPAIR
     assert route.kind_of_next(after((Outcome.KEPT, CORRECT)).iterations) is Kind.OPTIMISE
 

@@ -13,8 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agents"))
 import sessions
 
 from stitch_tui.agents import events
-from stitch_tui.agents.state import Outcome, Status, SubtaskState
+from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.headless import NdjsonPrinter, PlainPrinter, visible
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category
 
 HOSTILE = "x[/] tile[threadIdx.x][k] [@click=app.quit]go[/] \x1b[2J\x07"

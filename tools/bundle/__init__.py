@@ -1,6 +1,6 @@
 """The stitched program as a bundle: the folder ``stitched/`` and the single-file KernelBench form."""
 
-from stitch_tui.tools.bundle.contents import Kernel, Program, ReferenceSource, Structure
+from stitch_tui.tools.bundle.contents import Constant, Kernel, Program, ReferenceSource, Structure
 from stitch_tui.tools.bundle.coverage import Basis, Coverage, coverage
 from stitch_tui.tools.bundle.reading import Bundle, BundledKernel, read_bundle
 from stitch_tui.tools.bundle.rendering import render, render_kernelbench
@@ -9,6 +9,7 @@ __all__ = [
     "Basis",
     "Bundle",
     "BundledKernel",
+    "Constant",
     "Coverage",
     "Kernel",
     "Program",

@@ -7,7 +7,9 @@ from stitch_tui.tools.emulator.sources import candidate_name, is_candidates
 from stitch_tui.tools.verdict import Category, Finding
 
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: (?P<text>.*)$")
-NVCC_ERROR = re.compile(r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.*)$")
+NVCC_ERROR = re.compile(
+    r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.*)$"
+)
 CAME_FROM = re.compile(
     r"^(?:In file included from |\s+from )?(?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?[:,]"
     r"(?:\s*$|\s+(?:required from|in instantiation|note: in instantiation))"
@@ -23,7 +25,7 @@ Place = tuple[str, int]
 
 
 def compiler_errors(text: str) -> tuple[Finding, ...]:
-    """The errors of g++, clang++ or nvcc, each once; one inside our headers is told at the line that led there.
+    """The errors of g++, clang++ or nvcc, each once; one inside our headers at the line that led there.
 
     A header that does not exist is `UNSUPPORTED`, everything else `BUILD_ERROR`.
     """
@@ -55,7 +57,9 @@ def _error(parts: dict[str, str | None], led_here: Place | None) -> Finding:
     if not is_candidates(file) and led_here:
         (file, line), column = led_here, 0
     if header := NO_HEADER.match(text):
-        return missing_header(next(name for name in header.groups() if name), candidate_name(file), line, column)
+        return missing_header(
+            next(name for name in header.groups() if name), candidate_name(file), line, column
+        )
     return Finding(
         category=Category.BUILD_ERROR, message=text, file=candidate_name(file), line=line, column=column
     )

@@ -16,7 +16,6 @@ from stitch_tui.tools.emulator.sources import Sources, read_sources
 from stitch_tui.tools.emulator.store import Store, digest, digest_files
 from stitch_tui.tools.emulator.toolchain import (
     ABI,
-    HEADERS,
     HERE,
     RUNTIME,
     FrontEnd,
@@ -55,7 +54,7 @@ class Emulator:
     async def build(
         self, source: Path, mode: Mode, *, front_end: FrontEnd | str = "auto", timeout: float = 120.0
     ) -> Build:
-        """Build a candidate; a candidate that does not build comes back as ``ok=False`` with its diagnostics.
+        """Build a candidate; one that does not build comes back as ``ok=False`` with its diagnostics.
 
         Args:
             front_end: ``source``, ``ptx`` (needs nvcc), or ``auto``: source first, then ptx if nvcc is there.
@@ -68,7 +67,9 @@ class Emulator:
         try:
             sources = read_sources(source)
         except OSError as fault:
-            raise UsageError("the candidate cannot be read", where=str(source), why=fault.strerror or "") from None
+            raise UsageError(
+                "the candidate cannot be read", where=str(source), why=fault.strerror or ""
+            ) from None
         started, deadline = time.monotonic(), Deadline.after(timeout)
         builds: list[Build] = []
         for compiler in await self._front_ends(front_end):
@@ -97,7 +98,7 @@ class Emulator:
         }
 
     async def locate(self, build: Build, raw: Sequence[Mapping[str, Any]]) -> list[Finding]:
-        """The runner's raw findings as `Finding`s with the ``.cu`` line; kernel, block and thread in ``where``."""
+        """The runner's raw findings with ``.cu`` file and line; kernel, block and thread in ``where``."""
         return await located(Path(build.artifact), raw)
 
     async def _toolchain(self) -> Toolchain:
@@ -176,8 +177,12 @@ class Emulator:
                 argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", name]
                 done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
                 if not done.ok:
-                    why = next((line for line in done.stderr.splitlines() if "error" in line), "it took too long")
-                    raise EnvironmentFault("the emulator's runtime does not compile", where=tools.path, why=why)
+                    why = next(
+                        (line for line in done.stderr.splitlines() if "error" in line), "it took too long"
+                    )
+                    raise EnvironmentFault(
+                        "the emulator's runtime does not compile", where=tools.path, why=why
+                    )
                 return self.store.publish(folder / name, name)
 
 
@@ -188,7 +193,7 @@ def _own_sources() -> str:
 
 
 def _most_telling(builds: Sequence[Build]) -> Build:
-    """The build that worked; else nvcc's word on errors, but the source front end's on what is unsupported."""
+    """The build that worked; else nvcc's word on errors, the source front end's on what is unsupported."""
     if builds[-1].ok or len(builds) == 1:
         return builds[-1]
     source, ptx = builds

@@ -47,7 +47,7 @@ CATEGORIES = {
     "out-of-memory": Category.OUT_OF_MEMORY_GPU,
     "exit": Category.HACK_SUSPECTED,
 }
-"""Any other kind is `Category.ILLEGAL_ACCESS`: foreign pointers, use after free, traps, aborts, failed asserts."""
+"""Any other kind is `Category.ILLEGAL_ACCESS`: foreign pointers, freed memory, traps, aborts, asserts."""
 
 SYMBOLISERS = ("addr2line", "llvm-addr2line")
 SYMBOLISER_S = 60.0
@@ -103,4 +103,3 @@ def _stacks(lines: Iterable[str]) -> Iterable[tuple[int, list[Frame]]]:
 
 def _best(stack: Sequence[Frame]) -> Frame:
     return next((frame for frame in stack if is_candidates(frame[0])), ("", 0))
-

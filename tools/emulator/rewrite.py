@@ -7,15 +7,16 @@
     asm volatile("ptx" ...)                   C++ for the instructions we know (inline_ptx.py)
     __launch_bounds__, __noinline__           dropped or replaced
 
-Works on tokens, never on text, and keeps every newline: compiler diagnostics, debug information and findings all
-carry the line numbers of the ``.cu``.
+Works on tokens, never on text, and keeps every newline: diagnostics, debug information and findings all carry
+the line numbers of the ``.cu``.
 """
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools.emulator.inline_ptx import UnknownPtx, translate_asm
+from stitch_tui.tools.emulator.inline_ptx import translate_asm
+from stitch_tui.tools.emulator.ptx.vocabulary import UnknownPtx
 from stitch_tui.tools.emulator.screen import unsupported
 from stitch_tui.tools.emulator.shared_memory import rewrite_shared
 from stitch_tui.tools.emulator.sources import Sources
@@ -27,7 +28,12 @@ DEFINE = re.compile(r"([ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?)(.*)", re.S)
 VOID_CAST = re.compile(r"\(\s*\(\s*(?:const\s+)?void\s*\*\s*\)")
 NULL_ARGUMENT = re.compile(r"(^|,)(\s*)NULL(\s*)(?=,|$)")
 FUNCTION_STARTS_AFTER = (")", "const", "noexcept", "else", "do", "try")
-TAKES_KERNEL = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncSetCacheConfig")
+TAKES_KERNEL = (
+    "cudaLaunchKernel",
+    "cudaLaunchCooperativeKernel",
+    "cudaFuncSetAttribute",
+    "cudaFuncSetCacheConfig",
+)
 """Candidates cast the kernel to ``void*`` here; our templates want its type."""
 
 
@@ -214,4 +220,3 @@ def _config_end(cursor: Cursor, i: int) -> int:
         if depth == 0 and [cursor.text(k) for k in (j, j + 1, j + 2)] == [">", ">", ">"]:
             return j
     raise SourceError(cursor.tokens[i].line, "<<< without >>>")
-

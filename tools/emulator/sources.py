@@ -4,7 +4,7 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from stitch_tui.tools.emulator.store import digest
 from stitch_tui.tools.emulator.toolchain import HERE
@@ -24,12 +24,12 @@ class Sources:
         return digest(*(part for path, text in self.texts.items() for part in (self.name(path), text)))
 
     def name(self, path: Path) -> str:
-        """How diagnostics name a file: relative to the candidate's folder, so free of this machine's paths."""
+        """How diagnostics name a file: relative to the candidate's folder, free of this machine's paths."""
         return os.path.relpath(path, self.main.parent)
 
 
 def read_sources(main: Path) -> Sources:
-    """Read a candidate with its local headers; an include that is not beside the including file is left alone.
+    """Read a candidate with its local headers; an include that is not beside its includer is left alone.
 
     Raises:
         OSError: the candidate cannot be read.
@@ -49,7 +49,7 @@ def read_sources(main: Path) -> Sources:
 
 def is_candidates(file: str) -> bool:
     """Is a file that a compiler or addr2line names one of the candidate's, not ours and not the system's?"""
-    foreign = HERE in PurePosixPath(file).parents or file.startswith("/usr/")
+    foreign = HERE in Path(file).parents or file.startswith("/usr/")
     return bool(file) and "??" not in file and not foreign
 
 

@@ -6,9 +6,10 @@ from stitch_tui.tools.history.best import best_of
 from stitch_tui.tools.history.commits import BranchMoved, Started
 from stitch_tui.tools.history.folders import session_name, state_folder, work_folder
 from stitch_tui.tools.history.history import History, Part
-from stitch_tui.tools.history.iteration import PROGRAM, Iteration, Kind, Outcome
+from stitch_tui.tools.history.iteration import PROGRAM, Iteration
 from stitch_tui.tools.history.read import Commit, Session
 from stitch_tui.tools.history.repository import GitFailed
+from stitch_tui.tools.iteration import Kind, Outcome
 
 __all__ = [
     "PROGRAM",

@@ -153,8 +153,8 @@ def _commit_as_user(
     repository: Repository, commit: Commit, present: Collection[str], removed: Collection[str]
 ) -> str:
     """One ordinary commit of just these paths; what else is staged stays staged."""
-    tracked = _records(repository.as_user("ls-files", "-z", "--", *removed).out) if removed else []
-    paths = ["--", *present, *tracked]
+    tracked = _records(repository.git("ls-files", "-z", "--", *removed)) if removed else []
+    paths = ["--", *(f":(literal){path}" for path in (*present, *tracked))]
     added = repository.as_user("add", "--force", "--all", *paths)
     if added.status:
         raise failed(repository.top, "add", added)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from math import inf
 
-from stitch_tui.tools.history.iteration import Iteration, Outcome
+from stitch_tui.tools.history.iteration import Iteration
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.history.read import Commit
 
 

@@ -82,7 +82,7 @@ def start(repository: Repository, prefix: str, session: str, base: str, who: Ide
         BranchMoved: there is a session of this name.
     """
     _require_session_name(session)
-    prefix, notice = _free_prefix(repository, prefix)
+    prefix, notice = free_prefix(repository, prefix)
     origin = Origin(session, _resolve(repository, base), repository.folder)
     tree = f"{origin.base}^{{tree}}" if origin.base else ""
     tree = repository.text("rev-parse", "--verify", tree) if tree else repository.text("mktree")
@@ -103,8 +103,14 @@ def _require_session_name(session: str) -> None:
         raise UsageError(f"not a session name: {session!r}", why="git keeps names in .lock for itself")
 
 
-def _free_prefix(repository: Repository, prefix: str) -> tuple[str, str]:
-    """A branch named like the folder makes git refuse every branch below it."""
+def free_prefix(repository: Repository, prefix: str) -> tuple[str, str]:
+    """The branch prefix to use, and what to say of it.
+
+    A branch named like the prefix makes git refuse every branch below it: then another is taken.
+
+    Raises:
+        EnvironmentFault: that one is in use as well.
+    """
     for candidate in (prefix, f"{prefix}-sessions"):
         if not tip(repository, f"refs/heads/{candidate}"):
             notice = f"a branch named '{prefix}' exists: sessions go to '{candidate}/'"

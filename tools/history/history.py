@@ -12,10 +12,11 @@ from stitch_tui.tools.history import apply, commits, read
 from stitch_tui.tools.history.archive import Archive, Number, number_of
 from stitch_tui.tools.history.best import best_of
 from stitch_tui.tools.history.commits import BranchMoved, Identity, Started
-from stitch_tui.tools.history.iteration import Iteration, Kind, Outcome
+from stitch_tui.tools.history.iteration import Iteration
 from stitch_tui.tools.history.read import Commit, Session
 from stitch_tui.tools.history.repository import Repository
 from stitch_tui.tools.history.trailers import Origin, message, origin_trailers, to_trailers
+from stitch_tui.tools.iteration import Kind, Outcome
 
 
 class Part(StrEnum):
@@ -85,7 +86,8 @@ class History(Archive):
             return session.ref, session.origin, expected
         if expected != session.tip:
             raise BranchMoved(session.ref, expected, session.tip)
-        return f"refs/heads/{'/'.join(session.ref.split('/')[-2:])}", session.origin, ""
+        prefix, _ = commits.free_prefix(self.repository, self.prefix)
+        return f"refs/heads/{prefix}/{name}", session.origin, ""
 
     def restore(
         self, n: Number, session: str | None = None, *, part: Part = Part.BOTH, decision: str = ""

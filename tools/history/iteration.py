@@ -2,11 +2,11 @@
 
 import math
 import re
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Flag
 
 PROGRAM = "program"
@@ -17,34 +17,6 @@ TEXT_LIMIT = 1000
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _INVISIBLE = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-class Kind(StrEnum):
-    """What an iteration was for."""
-
-    DRAFT = "draft"
-    """The first code of a subtask."""
-    REPAIR = "repair"
-    OPTIMISE = "optimise"
-    INTEGRATE = "integrate"
-    """The whole program, stitched."""
-    HUMAN = "human"
-    """The human's own edit."""
-    RESTORE = "restore"
-    """An earlier iteration's files, brought back by restore or undo."""
-    SEAL = "seal"
-    """The best iteration's files, so that the branch ends with them."""
-
-
-class Outcome(StrEnum):
-    """How an iteration ended."""
-
-    KEPT = "kept"
-    SLOWER = "slower"
-    WRONG = "wrong"
-    ERROR = "error"
-    REDIRECTED = "redirected"
-    CANCELLED = "cancelled"
 
 
 def one_line(text: str) -> str:

@@ -24,11 +24,12 @@ CONFIG = {
     "color.ui": "false",
     "i18n.commitEncoding": "UTF-8",
     "i18n.logOutputEncoding": "UTF-8",
-    "log.showRoot": "true",
     "log.showSignature": "false",
     "trailer.separators": ":",
 }
 """Overrides for every call of stitch's own: nothing of the user's runs, nothing is converted."""
+
+_OWN = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_LITERAL_PATHSPECS": "1"}
 
 _LEAKS = (
     *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_PREFIX", "GIT_NAMESPACE"),
@@ -131,8 +132,8 @@ class Repository:
         return self.git(*args, stdin=stdin, env=env).decode("utf-8", errors="replace").rstrip("\n")
 
     def as_user(self, *args: str, stdin: bytes = b"") -> Answer:
-        """Run git as the user would, with their hooks, signing and identity."""
-        return _execute(self.program, self.top, args, stdin=stdin, config={})
+        """Run git as the user would, with their hooks, signing and identity; pathspecs have their magic."""
+        return _execute(self.program, self.top, args, stdin=stdin, own=False)
 
 
 def failed(top: Path, command: str, answer: Answer) -> GitFailed:
@@ -178,16 +179,16 @@ def _execute(
     *,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
-    config: Mapping[str, str] = CONFIG,
+    own: bool = True,
 ) -> Answer:
     # GitPython looks for git while it is imported, and the command line must start without it.
     from git.cmd import Git
 
-    own = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_LITERAL_PATHSPECS": "1"}
+    variables = (_OWN if own else {}) | dict(env or {})
+    config = [word for key, value in CONFIG.items() for word in ("-c", f"{key}={value}")] if own else []
     # GitPython can add variables to git's environment but not take any away: env(1) does.
-    argv = ["env", *(word for name in _LEAKS for word in ("-u", name)), *(f"{k}={v}" for k, v in own.items())]
-    argv += [f"{key}={value}" for key, value in (env or {}).items()]
-    argv += [program, *(word for key, value in config.items() for word in ("-c", f"{key}={value}")), *args]
+    argv = ["env", *(word for name in _LEAKS for word in ("-u", name))]
+    argv += [*(f"{key}={value}" for key, value in variables.items()), program, *config, *args]
     with tempfile.TemporaryFile() as source:
         source.write(stdin)
         source.seek(0)

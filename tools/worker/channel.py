@@ -19,7 +19,7 @@ from typing import Any
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
 FILE_LIMIT_BYTES = 64 << 20
 """Largest file, standard output included, that a candidate may write."""
@@ -65,9 +65,11 @@ class Channel:
         argv: the runner's command; the descriptor's number is appended.
         load: what it must load, empty when the candidate is linked in.
         env: additions to a scrubbed environment.
+        preface: lines between the arena and the load, for runners that need to know more.
         descriptors: those that the runner inherits, beside its socket.
         isolate: run without a network where the kernel allows it.
         deadline_s: longest time for one call.
+        start_s: longest time until it is ready.
 
     Raises:
         CandidateFault: the runner cannot be started or the candidate fails while it is loaded.
@@ -79,11 +81,14 @@ class Channel:
         *,
         arena: str,
         load: str = "",
+        preface: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
         isolate: bool = False,
         deadline_s: float = 30.0,
+        start_s: float = START_SECONDS,
     ) -> None:
+        self._start_s = start_s
         self.deadline_s, self.protections = (
             deadline_s,
             ["own session", "scrubbed environment", "file size limit"],
@@ -95,7 +100,7 @@ class Channel:
         self._pending = b""
         self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
         try:
-            self._greet(arena, load)
+            self._greet([arena, *preface, *([f"load {load}"] if load else [])])
         except BaseException:
             self.close()
             raise
@@ -134,9 +139,9 @@ class Channel:
                 resource.prlimit(process.pid, limit, (value, value))
         return process, ours
 
-    def _greet(self, arena: str, load: str) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        self._send(f"hello 1\n{arena}\n" + (f"load {load}\n" if load else ""))
+    def _greet(self, lines: Sequence[str]) -> None:
+        deadline = time.monotonic() + self._start_s
+        self._send("\n".join(["hello 1", *lines, ""]))
         words = self._line(deadline, "while it starts").split()
         if words[:2] == ["error", "environment"]:
             raise CandidateFault("environment", " ".join(words[2:]))
@@ -145,9 +150,9 @@ class Channel:
         if words[:2] != ["ready", "1"]:
             raise CandidateFault("environment", f"the runner speaks another protocol: {' '.join(words)[:80]}")
 
-    def move(self, arena: str) -> None:
-        """Tell the runner that the arena is another one from now on."""
-        self._send(arena + "\n")
+    def tell(self, line: str) -> None:
+        """Send a line that is not answered: another arena, other arguments."""
+        self._send(line + "\n")
 
     def call(self, verb: str, call: Call) -> Done:
         """Run one verb of the candidate.
@@ -305,7 +310,8 @@ def _reported(findings: list[dict[str, Any]], where: str) -> CandidateFault | No
     if not any(finding.get("severity") == "error" for finding in findings):
         return None
     first = next(finding for finding in findings if finding.get("severity") == "error")
-    return CandidateFault("illegal_access", str(first.get("msg", "")), where=where, raw=findings)
+    category = str(first.get("category") or "illegal_access")
+    return CandidateFault(category, str(first.get("msg", "")), where=where, raw=findings)
 
 
 def _times(text: str, nonce: str) -> list[float]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from . import numerics
 from .candidate_fault import CandidateFault, Unsupported
 from .distributions import DISTRIBUTIONS, TASK, Distribution, nudged, replaced, reweighted, touched
+from .module_call import ModuleCall
 from .reference import seed_everything
 from .rig import Border, Launch, Rig
 from .session import Emit, Json, Session
@@ -80,7 +81,9 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     if "small" not in wanted:
         wanted["small"] = [name for name in session.task.variants if name != FULL]
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
-    return examine(target_of(session.task, params["target"]), Launch.of(params["runner"]), trials, emit)
+    launch = Launch.of(params["runner"])
+    module = ModuleCall(session.task) if launch.module else None
+    return examine(target_of(session.task, params["target"]), launch, trials, emit, module)
 
 
 def examine(
@@ -88,9 +91,10 @@ def examine(
     launch: Launch,
     trials: Trials,
     progress: Callable[[str, dict[str, Any]], None],
+    module: ModuleCall | None = None,
 ) -> dict[str, Any]:
     """Run the trials until one fails; returns `Report` as JSON."""
-    examination = _Examination(target, launch, trials, progress)
+    examination = _Examination(target, launch, trials, progress, module)
     try:
         examination.perform()
     except CandidateFault as fault:
@@ -111,6 +115,7 @@ def border_of(target: Checked) -> Border:
         outputs=tuple(_name(slot) for slot in target.outputs),
         ints=tuple(target.ints),
         floats=tuple(target.floats),
+        mutated=sum(slot.kind == "buffer" for slot in target.outputs),
     )
 
 
@@ -125,10 +130,12 @@ class _Examination:
         launch: Launch,
         trials: Trials,
         progress: Callable[[str, dict[str, Any]], None],
+        module: ModuleCall | None,
     ) -> None:
-        self.target, self.trials, self._progress = target, trials, progress
+        self.target, self.trials, self._progress, self._module = target, trials, progress, module
         self.border = border_of(target)
-        self.rig, self.report = Rig(self.border, launch), Report()
+        self.rig = Rig(self.border, launch, module.preface() if module else ())
+        self.report = Report()
         self._variant = FULL
         self.report.numbers = {
             "reference_factor": numerics.REFERENCE_FACTOR,
@@ -174,12 +181,20 @@ class _Examination:
         except Unsupported:
             self.report.unchecked.append(f"{variant}: the candidate does not support these extents")
             return False
+        except CandidateFault as fault:
+            # Python code has no way to say that it is made for one shape, other than to raise.
+            if self._module is None or fault.category != "launch_error":
+                raise
+            self.report.unchecked.append(f"{variant}: {fault.message}")
+            return False
         return True
 
     def _place(self, variant: str, seed: int) -> list[Tensor]:
         self._variant = variant
         tensors = self._draw(variant, seed)
         outputs = self._own(tensors, seed)
+        if self._module:
+            self.rig.arguments = self._module.arguments(variant)
         self.rig.place(tensors, outputs)
         done = self.rig.bind(tensors)
         self.report.numbers["bind_us"] = done.event_us if done.rc == 0 else None

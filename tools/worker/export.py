@@ -11,7 +11,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from . import cost
 from .encoding import Unencodable, encode, encode_spec
-from .faults import LONGEST_WHY, Located, source_line
+from .faults import LONGEST_WHY, Located, silent_logs, source_line
 from .interpreter import operands
 from .reference import Reference
 
@@ -42,6 +42,11 @@ class Exported:
         self.nodes: dict[str, Json] = {node["id"]: node for node in graph["nodes"]}
 
     @property
+    def named_constants(self) -> dict[str, torch.Tensor]:
+        """The constants by target."""
+        return {self.sources[id]["target"]: value for id, value in self.constants.items() if id in self.sources}
+
+    @property
     def skeleton(self) -> list[tuple[str, str, list[str]]]:
         """What must agree between shape variants: ids, operators and operands."""
         return [(node["id"], node["op"], operands(node)) for node in self.graph["nodes"]]
@@ -68,7 +73,7 @@ def export(reference: Reference, args: Sequence[Any]) -> Exported:
 
 def _program(reference: Reference, args: Sequence[Any]) -> torch.export.ExportedProgram:
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), silent_logs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(reference.module, tuple(args), strict=False)
             functional: torch.export.ExportedProgram = program.run_decompositions({})

@@ -2,6 +2,7 @@
 
 import contextlib
 import linecache
+import logging
 import sys
 import traceback
 from collections.abc import Iterator
@@ -114,6 +115,17 @@ def _fault_of(error: Exception, what: str, where: str, advice: str) -> Fault:
         why=message,
         advice=advice,
     )
+
+
+@contextlib.contextmanager
+def silent_logs() -> Iterator[None]:
+    """Keep torch's own reports of a failed attempt out of the user's log."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def source_line(where: str, project: Path) -> str:

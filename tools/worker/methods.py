@@ -12,6 +12,7 @@ from .encoding import encode_spec
 from .measure import bounds, measure_nodes
 from .reference import Options, Reference
 from .session import Emit, Json, Session
+from .structure import arguments_of, written_constants
 from .task import Task
 from .template import tensor_leaves
 
@@ -59,6 +60,9 @@ def graph(session: Session, params: Json, emit: Emit) -> Json:
     exported, reason = task.full.exported, task.unexportable
     return {
         "graph": exported.graph,
+        "arguments": arguments_of(task.reference.module, task.first_args),
+        "returns": task.first.structure,
+        "constants": written_constants(task.reference.module, exported.named_constants),
         "opaque": None if reason is None else {"why": reason.why, "where": reason.where},
     }
 

@@ -94,7 +94,7 @@ def _tile_edges(wrong: Tensor) -> str:
 
 def resemblance(wrong: Tensor, got: Tensor, truth: Tensor, lookalikes: Mapping[str, Tensor]) -> str:
     """What the wrong elements look like: never written, stale, another tensor, transposed, scaled."""
-    bytes_of = got.contiguous().view(torch.uint8).reshape(-1, got.dtype.itemsize)
+    bytes_of = got.contiguous().view(-1).view(torch.uint8).reshape(-1, got.dtype.itemsize)
     untouched = (bytes_of == POISON).all(dim=1).reshape(got.shape)
     if bool(untouched[wrong].all()):
         return "never written"

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from .encoding import DTYPES, Unencodable, encode_spec
 from .faults import Fault, foreign
 from .loading import Loaded, load
+from .structure import structure_of
 from .template import tensor_leaves
 
 Tensor = torch.Tensor
@@ -50,6 +51,8 @@ class Outcome:
     outputs: list[Tensor]
     buffers: dict[str, Tensor]
     mutated: list[str]
+    structure: Any
+    """How the outputs were nested; see `structure.structure_of`."""
 
 
 @dataclass
@@ -176,7 +179,8 @@ class Reference:
             self.notes.append("forward writes into its inputs; stitch compares only what it returns")
         after = {name: swapped[place] for place, name in self._places()}
         mutated = [name for name, old in before.items() if not _same(after[name], old)]
-        return Outcome(self._flatten(returned, where), {name: after[name] for name in before}, mutated)
+        outputs = self._flatten(returned, where)
+        return Outcome(outputs, {name: after[name] for name in before}, mutated, structure_of(returned))
 
     def dry_forward(
         self, args: Sequence[Any], stand_in: Callable[[Tensor], Tensor], watch: AbstractContextManager[Any]
@@ -217,18 +221,17 @@ class Reference:
                     yield place, first.setdefault(id(value), place)
 
     def _place(self, device: torch.device) -> None:
-        dtype = self.options.torch_dtype
-        changed = {
-            str(value.dtype).removeprefix("torch.")
-            for value in (*self.parameters.values(), *self.buffers.values())
-            if value.is_floating_point() and value.dtype != dtype
-        }
-        if changed:
-            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
+        """Move and cast all state, keeping the tensors' identity, on which sharing rests."""
+        dtype, changed = self.options.torch_dtype, set[str]()
         with foreign(f"moving the module to {device}", self.loaded.located):
-            for value in (*self.parameters.values(), *self.buffers.values()):
+            for value in (*self.module.parameters(), *self.module.buffers()):
+                if value.is_floating_point() and value.dtype != dtype:
+                    changed.add(str(value.dtype).removeprefix("torch."))
                 value.data = cast(value.data, dtype).to(device)
             self.module.requires_grad_(False)
+        changed.discard("float32" if self.options.dtype != "f32" else "")
+        if changed:
+            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
 
     def _usable(self, leaf: Any, function: str, where: str) -> Any:
         if not isinstance(leaf, Tensor):
@@ -249,7 +252,7 @@ class Reference:
         if leaf.device.type == "meta":
             raise Fault("reference", f"{function}() holds a meta tensor, which has no values", where=where)
         dtype = self.options.torch_dtype
-        if leaf.is_floating_point() and leaf.dtype != dtype:
+        if leaf.is_floating_point() and leaf.dtype not in (dtype, torch.float32):
             note = f"{leaf.dtype} inputs of {function}() were cast to {dtype}"
             self.notes += [note] if note not in self.notes else []
         return cast(leaf.detach(), dtype).to(self.device)

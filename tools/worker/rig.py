@@ -31,6 +31,8 @@ class Launch:
     device: str = "cpu"
     """Where the arena lies: ``cuda`` or host memory."""
     isolate: bool = False
+    module: bool = False
+    """A Python module with ``ModelNew``, not a C library."""
     deadline_s: float = 30.0
 
     @classmethod
@@ -49,6 +51,8 @@ class Border:
     outputs: tuple[str, ...]
     ints: tuple[int, ...] = ()
     floats: tuple[float, ...] = ()
+    mutated: int = 0
+    """How many of the last outputs are new values of buffers."""
 
     @property
     def activations(self) -> list[bool]:
@@ -63,8 +67,10 @@ class Rig:
         Unsupported: from `place`, `bind` and `run`, when it does not handle the extents.
     """
 
-    def __init__(self, border: Border, launch: Launch) -> None:
-        self.border, self.launch = border, launch
+    def __init__(self, border: Border, launch: Launch, preface: Sequence[str] = ()) -> None:
+        self.border, self.launch, self.preface = border, launch, preface
+        self.arguments = ""
+        """The line that tells a module's runner how to nest its arguments; empty for a library."""
         self.device = torch.device(launch.device)
         self.seed = 0
         """Of the caller's generator, for operators that draw from it; 0 where none does."""
@@ -97,6 +103,8 @@ class Rig:
         ]
         self._inputs_like, self._like, self._extra = list(tensors), list(outputs), []
         self._reserve(2 * self._layout.nbytes + _DEVICE_RESERVE)
+        if self.arguments and self._channel:
+            self._channel.tell(self.arguments)
         self._write(tensors)
         sizes = self._call("sizes")
         wanted = (sizes.workspace_bytes, sizes.bound_bytes)
@@ -161,13 +169,14 @@ class Rig:
                 self.launch.argv,
                 arena=self._arena.announce(),
                 load=self.launch.load,
+                preface=self.preface,
                 env=self.launch.env,
                 descriptors=self._arena.descriptors,
                 isolate=self.launch.isolate,
                 deadline_s=self.launch.deadline_s,
             )
         else:
-            self._channel.move(self._arena.announce())
+            self._channel.tell(self._arena.announce())
         if old:
             old.close()
 
@@ -183,19 +192,26 @@ class Rig:
             self.border.inputs, self.border.kinds, self._ins, self._inputs_like, strict=True
         ):
             call.ins.append(_placed(name, _FLAGS.get(kind, 0), slot, like))
-        for name, slot, like in zip(self.border.outputs, self._outs, self._like, strict=True):
-            call.outs.append(_placed(name, 0, slot, like))
+        results = len(self._outs) - self.border.mutated
+        for index, (name, slot, like) in enumerate(
+            zip(self.border.outputs, self._outs, self._like, strict=True)
+        ):
+            call.outs.append(_placed(name, abi.BUFFER if index >= results else 0, slot, like))
         if self._extra:
             call.workspace, call.bound = ((slot.offset, slot.nbytes) for slot in self._extra)
         return call
 
     def _call(self, verb: str) -> Done:
         assert self._channel
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        self._synchronise()
         done = self._channel.call(verb, self.description())
         self.warnings += done.findings
         return done
+
+    def _synchronise(self) -> None:
+        """The judge's own writes are done before another process reads."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def _search(self, tensors: Sequence[Tensor]) -> None:
         """Raise for what a call must not have touched: guard zones and inputs."""

@@ -1,60 +1,54 @@
-"""What a bundle must know of the reference beside its graph: nesting of arguments and results, constants.
+"""How tensors are nested in forward's arguments and results, as JSON.
 
-The JSON of ``tools/bundle/contents.Structure``: ``"tensor"``, ``{"tuple": [...]}``, ``{"list": [...]}``,
-``{"dict": {...}}``, ``{"value": x}``.
+``"tensor"`` is the next of the flat tensors; ``{"tuple": [...]}``, ``{"list": [...]}`` and
+``{"dict": {name: ...}}`` nest; ``{"value": x}`` is a plain value.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from .encoding import Unencodable, dtype_name
-
-Json = dict[str, Any]
+from .encoding import dtype_name
 
 
 def structure_of(value: Any) -> Any:
-    """How tensors are nested in an argument or a result.
-
-    Raises:
-        Unencodable: a container or a value that a bundle cannot write down.
-    """
+    """The nesting of a value whose leaves are tensors or plain values."""
     if isinstance(value, torch.Tensor):
         return "tensor"
-    if value is None or type(value) in (bool, int, float, str):
-        return {"value": value}
-    if type(value) in (list, tuple):
-        return {type(value).__name__: [structure_of(item) for item in value]}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: structure_of(item) for key, item in value.items()}}
-    raise Unencodable(f"a {type(value).__name__} among its arguments or results")
+    if isinstance(value, dict):
+        return {"dict": {str(name): structure_of(item) for name, item in value.items()}}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [structure_of(item) for item in value]}
+    return {"value": value}
 
 
-def arguments_of(module: torch.nn.Module, args: Sequence[Any]) -> Json:
-    """The structure of each of forward's positional arguments, by name.
+def arguments_of(module: torch.nn.Module, args: Sequence[Any]) -> dict[str, Any]:
+    """The nesting of each positional argument, by the name that forward gives it."""
+    names = [
+        name
+        for name, parameter in inspect.signature(module.forward).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    names += [f"arg{position}" for position in range(len(names), len(args))]
+    return {name: structure_of(arg) for name, arg in zip(names, args, strict=False)}
 
-    Raises:
-        Unencodable: as `structure_of`.
-    """
-    parameters = list(inspect.signature(module.forward).parameters.values())
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names += [f"argument_{index}" for index in range(len(names), len(args))]
-    return {name: structure_of(value) for name, value in zip(names, args, strict=False)}
 
-
-def constants_of(module: torch.nn.Module, constants: Mapping[str, torch.Tensor]) -> Json:
-    """Values of the constants that forward's code holds, by target; attributes of the module are left out."""
+def written_constants(module: torch.nn.Module, constants: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """Values of the constants that lie in forward itself: those that are no attribute of the module."""
     return {
-        target: {"values": value.tolist(), "dtype": dtype_name(value.dtype)}
+        target: {"values": value.cpu().tolist(), "dtype": dtype_name(value.dtype)}
         for target, value in constants.items()
-        if not isinstance(_attribute(module, target), torch.Tensor)
+        if not _is_attribute(module, target)
     }
 
 
-def _attribute(module: torch.nn.Module, path: str) -> Any:
-    value: Any = module
-    for part in path.split("."):
-        value = getattr(value, part, None)
-    return value
+def _is_attribute(module: torch.nn.Module, target: str) -> bool:
+    owner: Any = module
+    for part in target.split("."):
+        if not hasattr(owner, part):
+            return False
+        owner = getattr(owner, part)
+    return isinstance(owner, torch.Tensor)

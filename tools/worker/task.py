@@ -1,7 +1,7 @@
 """A reference made ready for judging: its shape variants, each with a graph, opaque where there is none."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -61,12 +61,7 @@ class Task:
         known = {"full": full}
         deadline = time.monotonic() + VARIANT_SECONDS
         own = self.reference.loaded.get_small_inputs is not None
-        candidates = (
-            given(self.reference, self.template)
-            if own
-            else found(self.reference, self.template, self.first_args, deadline)
-        )
-        for candidate in candidates:
+        for candidate in given(self.reference, self.template) if own else self.proposed(deadline):
             if time.monotonic() > deadline:
                 self.variant_notes.append("the search for small shapes ran out of time")
                 break
@@ -75,6 +70,11 @@ class Task:
         if len(known) == 1:
             self.variant_notes.append("no extent of the inputs can change: only full size is checked")
         return known
+
+    def proposed(self, deadline: float) -> Iterator[Candidate]:
+        """Small shapes that the search finds, before any of them is run and exported."""
+        ranks = [output.dim() for output in self.first.outputs]
+        return found(self.reference, self.template, self.first_args, ranks, deadline)
 
     def variant(self, name: str) -> Variant:
         """A variant by name.

@@ -80,7 +80,12 @@ class Outcome:
 
 
 def run_source(
-    emulator: Emulator, folder: Path, source: str, calls: Sequence[Call], mode: Mode = Mode.CHECK, order: int = 0
+    emulator: Emulator,
+    folder: Path,
+    source: str,
+    calls: Sequence[Call],
+    mode: Mode = Mode.CHECK,
+    order: int = 0,
 ) -> list[Outcome]:
     """Each call on one build of `source`."""
     path = folder / "candidate.cu"

@@ -164,6 +164,25 @@ def test_committing_works_on_an_unborn_head_and_where_stitched_is_ignored(
     assert project.git("ls-files") == "net/stitched/kernels/s01.cu\nnet/stitched/plan.toml"
 
 
+def test_a_commit_of_odd_names_gives_hooks_the_users_own_environment(
+    project: Any, record: Any, tmp_path: Path
+) -> None:
+    project.git("config", "user.email", "grace@example.org")
+    project.git("config", "user.name", "Grace")
+    odd = {"*.cu": b"1", ":(glob)x": b"2", "a b": b"3"}
+    history, _ = record(project, (odd, {}))
+    project.write("stitched/other.cu", "mine\n")
+    hook = project.write(
+        ".git/hooks/pre-commit", f"#!/bin/sh\nenv | grep ^GIT_ > '{tmp_path}/seen'\nexit 0\n"
+    )
+    hook.chmod(0o755)
+    assert history.apply(1, commit=True).sha
+    assert project.git("show", "--format=", "--name-only").split("\n") == [f"stitched/{name}" for name in odd]
+    seen = (tmp_path / "seen").read_text()
+    assert "LITERAL" not in seen
+    assert "CONFIG_PARAMETERS" not in seen
+
+
 def test_the_users_hooks_and_missing_identity_are_honoured(project: Any, history: History) -> None:
     project.git("config", "user.useConfigOnly", "true")
     with pytest.raises(GitFailed, match="auto-detection is disabled"):

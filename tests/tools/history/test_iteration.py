@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stitch_tui.tools.history.iteration import PROGRAM, Iteration, Kind, Outcome
+from stitch_tui.tools.history.iteration import PROGRAM, Iteration
 from stitch_tui.tools.history.trailers import (
     KEYS,
     Origin,
@@ -20,6 +20,7 @@ from stitch_tui.tools.history.trailers import (
     safe_path,
     to_trailers,
 )
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Flag
 
 numbers = st.none() | st.floats(allow_nan=False)

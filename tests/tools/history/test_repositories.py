@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -158,7 +159,9 @@ def test_no_hook_runs(project: Any, record: Any, tmp_path: Path, monkeypatch: py
     for hook in HOOKS:
         script = project.write(f".git/hooks/{hook}", f"#!/bin/sh\necho {hook} >> '{fired}'\nexit 1\n")
         script.chmod(0o755)
-    monkeypatch.chdir(project.path)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(project.top / ".git/hooks"))
     before = record(project, (BUNDLE, {}), ({}, {}))[0]
     before.undo()
     before.seal()
@@ -168,8 +171,24 @@ def test_no_hook_runs(project: Any, record: Any, tmp_path: Path, monkeypatch: py
 def test_signing_with_a_broken_gpg_is_not_asked_for(project: Any, record: Any) -> None:
     for key, value in {"commit.gpgsign": "true", "tag.gpgsign": "true", "gpg.program": "/bin/false"}.items():
         project.git("config", key, value)
-    project.git("config", "log.showSignature", "true")
     whole_life(project, record)
+
+
+def test_a_signed_commit_on_the_branch_is_read_without_gpg(project: Any, record: Any, tmp_path: Path) -> None:
+    _, shas = record(project, (BUNDLE, {}))
+    gpg = tmp_path / "gpg"
+    gpg.write_text(f"#!/bin/sh\ntouch '{tmp_path}/fired'\necho gpg: good >&2\nexit 0\n")
+    gpg.chmod(0o755)
+    project.git("config", "gpg.program", str(gpg))
+    project.git("config", "log.showSignature", "true")
+    head, _, body = project.git("cat-file", "commit", shas[-1]).partition("\n\n")
+    seal = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    (tmp_path / "signed").write_text(f"{head}\n{seal}\n\n{body}\n")
+    signed = project.git("hash-object", "-w", "-t", "commit", str(tmp_path / "signed"))
+    project.git("update-ref", BRANCH, signed)
+    assert [c.sha for c in project.history.log()] == [signed]
+    assert project.history.show(1).message.startswith("program: iteration 1")
+    assert not (tmp_path / "fired").exists()
 
 
 def test_line_ends_are_never_converted(project: Any, record: Any) -> None:
@@ -272,6 +291,18 @@ def test_a_plain_clone_reads_shows_applies_and_goes_on(
     assert history.apply(1).written == ("stitched/kernels/s01.cu", "stitched/plan.toml")
 
 
+def test_a_clone_with_a_branch_named_stitch_goes_on_under_another_prefix(
+    project: Any, record: Any, tmp_path: Path
+) -> None:
+    record(project, (BUNDLE, {}))
+    project.git("clone", "-q", str(project.top), str(tmp_path / "clone"))
+    clone = type(project)(tmp_path / "clone")
+    clone.git("branch", "stitch")
+    restored = clone.history.restore(1)
+    assert clone.history.session().ref == f"refs/heads/stitch-sessions/{SESSION}"
+    assert clone.history.session().tip == restored.sha
+
+
 def test_a_shallow_clone_without_the_base_still_reads(project: Any, record: Any, tmp_path: Path) -> None:
     record(project, (BUNDLE, {}))
     source = f"file://{project.top}"
@@ -283,6 +314,11 @@ def test_no_repository_offers_git_init(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(EnvironmentFault, match=r"git init '.*plain'"):
         History.open(tmp_path / "plain")
+
+
+def test_importing_the_history_imports_no_git() -> None:
+    code = "import sys, stitch_tui.tools.history; sys.exit('git' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
 
 
 def test_a_missing_folder_is_the_users_mistake(tmp_path: Path) -> None:

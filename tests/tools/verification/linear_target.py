@@ -63,3 +63,10 @@ def compiled(folder: Path, *defines: str) -> Path:
 def host_launch(library: Path, deadline_s: float = 10.0) -> Launch:
     boot = TOOLS / "worker" / "boot.py"
     return Launch((sys.executable, str(boot), "runner", "host"), load=str(library), deadline_s=deadline_s)
+
+
+def module_launch(source: Path) -> dict[str, object]:
+    """The judge's ``runner`` for a ``ModelNew`` on the CPU."""
+    boot = TOOLS / "worker" / "boot.py"
+    argv = [sys.executable, str(boot), "module_runner", "cpu"]
+    return {"argv": argv, "load": str(source), "module": True, "deadline_s": 60.0}

@@ -1,6 +1,5 @@
 import pytest
 
-from stitch_tui.tools.cuda_source import read_source
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.verdict import Category
 
@@ -47,13 +46,3 @@ def test_what_may_be_honest_is_asked_and_not_held_against_the_candidate() -> Non
     )
     assert screen.evidence == ()
     assert [question.split(":")[0] for question in screen.questions] == ["line 1", "line 1", "line 2"]
-
-
-def test_kernels_and_functions_are_found_by_name() -> None:
-    source = read_source(
-        "template <int N> __global__ void tile(float* x) { x[0] = N; }\n"
-        "__global__ __launch_bounds__(128) void row(float* x) {}\n"
-        "static int helper(int a) { return a; }\n"
-    )
-    assert source.kernels == ("tile", "row")
-    assert source.functions == {"tile", "row", "helper"}

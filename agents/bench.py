@@ -1,0 +1,88 @@
+"""The verification bench of a project: device, judge with the open reference, compilers.
+
+What a session and ``stitch verify`` have in common.
+"""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from stitch_tui.agents.settings import Settings
+from stitch_tui.tools import reference as references
+from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.gpu import CudaDevice, Device, EmulatorDevice, choose_device
+from stitch_tui.tools.judge import Judge, OnEvent
+from stitch_tui.tools.paths import cache_dir
+from stitch_tui.tools.reference import Exported, ReferenceOptions, ReferenceSummary
+from stitch_tui.tools.toolkit import find_toolkit
+from stitch_tui.tools.verification import Bench, Cuda
+
+
+@dataclass(frozen=True)
+class OpenBench:
+    """A bench whose judge holds the reference."""
+
+    bench: Bench
+    judge: Judge
+    device: Device
+    summary: ReferenceSummary
+    exported: Exported
+    """The graph at full size."""
+
+
+@asynccontextmanager
+async def open_bench(
+    project: Path, settings: Settings, reference: str, on_event: OnEvent | None = None
+) -> AsyncIterator[OpenBench]:
+    """Choose the device, start the judge and open `reference` in it; the judge ends with the context.
+
+    Raises:
+        EnvironmentFault: the device, a compiler or the interpreter is missing.
+        ReferenceFault: the reference cannot be used.
+    """
+    device = choose_device(settings.device)
+    python = settings.reference.python or sys.executable
+    cuda = await _cuda(device, settings)
+    emulator = _emulator(needed=cuda is None)
+    async with Judge(python, project, environment=_pinned(device)) as judge:
+        options = _options(settings, reference, cuda is not None)
+        summary = await references.open_reference(judge, options, on_event)
+        yield OpenBench(
+            bench=Bench(judge, emulator, python=python, cuda=cuda),
+            judge=judge,
+            device=device,
+            summary=summary,
+            exported=await references.graph(judge),
+        )
+
+
+async def _cuda(device: Device, settings: Settings) -> Cuda | None:
+    if isinstance(device, EmulatorDevice):
+        return None
+    toolkit = await find_toolkit(settings.reference.python)
+    toolkit.require_nvcc()
+    return Cuda(name=device.name, arch=device.arch, toolkit=toolkit, cache=cache_dir("builds"))
+
+
+def _emulator(needed: bool) -> Emulator | None:
+    """The emulator; on a GPU it is an extra check, and a machine without a host compiler goes without."""
+    if needed:
+        return Emulator(cache_dir("emulator"))
+    with suppress(EnvironmentFault):
+        return Emulator(cache_dir("emulator"))
+    return None
+
+
+def _pinned(device: Device) -> dict[str, str]:
+    """The judge and everything it starts see the chosen GPU alone, or none."""
+    return {"CUDA_VISIBLE_DEVICES": device.uuid if isinstance(device, CudaDevice) else ""}
+
+
+def _options(settings: Settings, reference: str, cuda: bool) -> ReferenceOptions:
+    shared = settings.reference.model_dump(mode="json", exclude={"path", "python"})
+    return ReferenceOptions.model_validate(
+        {**shared, "path": reference, "device": "cuda:0" if cuda else "cpu"}
+    )

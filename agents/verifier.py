@@ -1,0 +1,66 @@
+"""The Verifier: judges candidates with the tools and reports each stage as an event."""
+
+from pathlib import Path
+from typing import Any
+
+from stitch_tui.agents import events
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.state import Subtask, SubtaskState
+from stitch_tui.tools.bundle import read_bundle
+from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.verdict import Category, Verdict
+from stitch_tui.tools.verification import Bench, verify_program, verify_region
+
+_STATES = {
+    "screen": SubtaskState.BUILDING,
+    "build": SubtaskState.BUILDING,
+    "emulator": SubtaskState.CHECKING,
+    "correctness": SubtaskState.CHECKING,
+    "timing": SubtaskState.MEASURING,
+}
+
+
+class ToolVerifier:
+    """Verdicts from `tools.verification`, without any model."""
+
+    def __init__(self, bench: Bench, graph: Graph, record: Record) -> None:
+        self._bench, self._graph, self._record = bench, graph, record
+
+    async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
+        """Judge one candidate against the subtask's nodes.
+
+        Raises:
+            EnvironmentFault: this machine, not the candidate, is at fault.
+        """
+
+        def staged(event: str, data: dict[str, Any]) -> None:
+            if event == "stage" and data["stage"] in _STATES:
+                self._enter(subtask.id, _STATES[data["stage"]])
+
+        flops = sum(self._graph.node[name].flops for name in subtask.region.nodes)
+        verdict = await verify_region(self._bench, source, subtask.region, flops=flops, on_event=staged)
+        return self._reported(iteration, subtask.id, verdict)
+
+    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
+        """Judge the program in a bundle's folder; errors as for `verify`."""
+        kernels = {k.file: bundle / "kernels" / k.file for k in read_bundle(bundle).kernels if k.source}
+        flops = sum(node.flops for node in self._graph.nodes)
+        verdict = await verify_program(self._bench, bundle / "model_new.py", kernels, flops=flops)
+        return self._reported(iteration, "", verdict)
+
+    def _enter(self, subtask: str, state: SubtaskState) -> None:
+        if self._record.session.subtask(subtask).state is not state:
+            self._record.emit(events.SubtaskUpdated(subtask=subtask, state=state))
+
+    def _reported(self, iteration: int, subtask: str, verdict: Verdict) -> Verdict:
+        if verdict.category is Category.ENVIRONMENT:
+            raise EnvironmentFault("the Verifier could not do its work", why=verdict.summary)
+        about: dict[str, Any] = {"iteration": iteration, "subtask": subtask}
+        if verdict.build is not None:
+            self._record.emit(events.BuildFinished(**about, build=verdict.build))
+        if verdict.trials:
+            self._record.emit(events.CheckFinished(**about, trials=verdict.trials, findings=verdict.findings))
+        if verdict.timing is not None:
+            self._record.emit(events.TimingFinished(**about, timing=verdict.timing))
+        return verdict

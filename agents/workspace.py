@@ -1,0 +1,158 @@
+"""A session's files: the work folder that a human may edit, the bundle, and the commits."""
+
+from pathlib import Path
+from typing import Any
+
+from stitch_tui.agents.state import Candidate, Session, Subtask
+from stitch_tui.agents.state import Iteration as Attempt
+from stitch_tui.tools.bundle import Constant, Kernel, Program, ReferenceSource, coverage, render
+from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.history import PROGRAM, History, Iteration, Started
+from stitch_tui.tools.history.folders import replace_file, work_folder
+from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.reference import Exported, ReferenceSummary
+from stitch_tui.tools.verdict import Timing, Verdict
+
+
+class Workspace:
+    """Where the workflow puts what it made.
+
+    Args:
+        started: the session's branch in `history`.
+        summary, exported: the open reference.
+        graph: the exported one with measured times.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        history: History,
+        started: Started,
+        summary: ReferenceSummary,
+        exported: Exported,
+        graph: Graph,
+    ) -> None:
+        self._history, self._summary, self._exported, self._graph = history, summary, exported, graph
+        self._session = started.origin.session
+        self.folder = work_folder(project, self._session)
+        self.tip = started.sha
+        """The branch's last commit."""
+
+    def write_candidate(self, subtask: str, candidate: Candidate) -> Path:
+        """Put an attempt where a human can see and edit it; the path of its ``.cu``."""
+        path = self.folder / "kernels" / f"{subtask}.cu"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, candidate.source.encode())
+        return path
+
+    def write_bundle(self, session: Session) -> Path:
+        """Write the stitched program of the best kernels; its folder."""
+        for name, data in self._bundle(session, session.iterations[-1]).items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, data)
+        return self.folder
+
+    def commit(self, session: Session, number: int) -> tuple[str, str]:
+        """Commit an iteration; the commit's name and subject."""
+        attempt = session.iteration(number)
+        entry = self._entry(session, attempt)
+        self.tip = self._history.commit(
+            self._session, self._bundle(session, attempt), entry, expected=self.tip
+        )
+        return self.tip, entry.subject
+
+    def seal(self) -> str:
+        """See that the branch ends with the best iteration; the name of that last commit, or empty."""
+        last = self._history.seal(self._session)
+        if last is None:
+            return ""
+        self.tip = last.sha
+        return last.sha
+
+    def coverage(self, session: Session) -> float:
+        """Share of the reference's time in kernels that were kept, 0-1."""
+        kept = [s.region for s in _subtasks(session) if s.best is not None]
+        return coverage(self._graph, kept).share
+
+    def _bundle(self, session: Session, attempt: Attempt) -> dict[str, bytes]:
+        """The program with the best kernels, and the attempt in the place of its own subtask's."""
+        kernels = tuple(self._kernel(session, subtask, attempt) for subtask in _subtasks(session))
+        return render(
+            Program(
+                graph=self._graph,
+                kernels=kernels,
+                reference=ReferenceSource(
+                    text=self._summary.source,
+                    class_name=self._summary.class_name,
+                    mode=str(self._summary.flags["mode"]),
+                    origin=self._summary.path,
+                ),
+                inputs=self._exported.arguments,
+                outputs=self._exported.returns,
+                constants={
+                    target: Constant(values=constant.values, dtype=constant.dtype)
+                    for target, constant in self._exported.constants.items()
+                },
+                verdict=attempt.verdict if not attempt.subtask else None,
+                session=self._session,
+            )
+        )
+
+    def _kernel(self, session: Session, subtask: Subtask, attempt: Attempt) -> Kernel:
+        chosen = attempt if attempt.subtask == subtask.id else session.best_of(subtask)
+        candidate = chosen.candidate if chosen else None
+        return Kernel(
+            id=subtask.id,
+            title=subtask.title,
+            region=subtask.region,
+            source=candidate.source if candidate else "",
+            state=str(subtask.state),
+            strategy=candidate.strategy if candidate else "",
+            verdict=chosen.verdict if chosen else None,
+        )
+
+    def _entry(self, session: Session, attempt: Attempt) -> Iteration:
+        """What the commit says of itself."""
+        subtask = session.subtask(attempt.subtask) if attempt.subtask else None
+        verdict = attempt.verdict
+        return Iteration(
+            session=self._session,
+            iteration=attempt.number,
+            subtask=subtask.id if subtask else PROGRAM,
+            name=subtask.title if subtask else "",
+            attempt=attempt.attempt,
+            kind=attempt.kind,
+            outcome=attempt.outcome or Outcome.ERROR,
+            title=attempt.candidate.strategy if attempt.candidate else "stitched",
+            device=session.device,
+            coverage=self.coverage(session),
+            best=attempt.outcome is Outcome.KEPT,
+            reference_sha256=self._summary.sha256,
+            **(_judged(verdict) if verdict else {}),
+        )
+
+
+def _subtasks(session: Session) -> tuple[Subtask, ...]:
+    return session.plan.subtasks if session.plan else ()
+
+
+def _judged(verdict: Verdict) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "verdict": verdict.category,
+        "flags": verdict.flags,
+        "error": verdict.error,
+        "error_limit": verdict.error_limit,
+    }
+    return fields | (_timed(verdict.timing) if verdict.timing else {})
+
+
+def _timed(timing: Timing) -> dict[str, Any]:
+    best, eager = timing.best_baseline, timing.speedups.get("eager")
+    return {
+        "time_us": timing.candidate.median_us,
+        "time_interval_us": (timing.candidate.low_us, timing.candidate.high_us),
+        "speedup_eager": eager.value if eager else None,
+        "speedup_best_baseline": timing.speedups[best].value,
+        "best_baseline": best,
+    }

@@ -1,0 +1,128 @@
+"""Reductions along rows: softmax, norms, sums, in registers and in the long form, any row length."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from stitch_tui.agents.builtin.ir import Kind
+from stitch_tui.tools.emulator import Emulator, Mode
+from tests.agents.builtin.support import check, traced
+from tests.agents.builtin.test_operators import Many
+
+Tensor = torch.Tensor
+
+
+def rows(*shapes: tuple[int, ...]) -> list[list[Tensor]]:
+    return [[torch.randn(shape)] for shape in shapes]
+
+
+def written_out_rms_norm(x: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def written_out_layer_norm(x: Tensor) -> Tensor:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5)
+
+
+LAST_AXIS: list[Callable[[Tensor], Tensor]] = [
+    lambda x: F.softmax(x, -1),
+    lambda x: F.log_softmax(x, -1),
+    written_out_rms_norm,
+    written_out_layer_norm,
+    lambda x: F.softmax(F.gelu(x), -1) * 2 + x,
+    lambda x: x.sum(-1),
+    lambda x: x.mean(-1, keepdim=True),
+    lambda x: x.amax(-1).exp(),
+    lambda x: x.amin(-1, keepdim=True),
+    lambda x: torch.logsumexp(x, -1),
+    lambda x: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(1e-12),
+    lambda x: x - x.mean(-1).unsqueeze(-1),
+    lambda x: (x * x).sum(-1, keepdim=True) + 1,
+]
+
+
+def test_rows_of_every_length_from_one_element_to_more_than_registers_hold(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    case = traced(Many(LAST_AXIS), torch.randn(4, 6))
+    subtask = check(
+        emulator, tmp_path, case, rows((3, 1), (1, 7), (5, 131), (2, 1201), (1, 4999), (0, 5)), mode=Mode.FAST
+    )
+    assert subtask.kind is Kind.ROWS
+
+
+def test_rows_are_free_of_races_and_stray_accesses(emulator: Emulator, tmp_path: Path) -> None:
+    check(emulator, tmp_path, traced(Many(LAST_AXIS[:6]), torch.randn(4, 6)), rows((3, 37), (2, 1031)))
+
+
+def test_variance_and_deviation_need_two_elements_or_are_nan(emulator: Emulator, tmp_path: Path) -> None:
+    case = traced(
+        Many([lambda x: x.std(-1), lambda x: x.var(-1), lambda x: x.var(-1, unbiased=False)]),
+        torch.randn(2, 9),
+    )
+    check(emulator, tmp_path, case, rows((3, 17), (2, 1)), tunes=["warp-per-row"])
+
+
+def test_infinities_and_nan_in_a_row_do_what_they_do_in_pytorch(emulator: Emulator, tmp_path: Path) -> None:
+    functions = [
+        lambda x: F.softmax(x, -1),
+        lambda x: torch.logsumexp(x, -1),
+        lambda x: x.amax(-1),
+        lambda x: x.sum(-1),
+    ]
+    odd = torch.randn(6, 5)
+    odd[0] = -torch.inf
+    odd[1, 2], odd[2, 0], odd[3, 4] = torch.inf, -torch.inf, torch.nan
+    check(emulator, tmp_path, traced(Many(functions), torch.randn(6, 5)), [[odd]], tunes=["warp-per-row"])
+
+
+def test_a_large_mean_does_not_spoil_the_variance(emulator: Emulator, tmp_path: Path) -> None:
+    check(emulator, tmp_path, traced(torch.nn.LayerNorm(33), torch.randn(3, 33)), [
+        [torch.randn(4, 33) + 1e4, torch.ones(33), torch.zeros(33)]
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_an_axis_that_is_not_the_last(emulator: Emulator, tmp_path: Path, axis: int) -> None:
+    functions: list[Callable[[Tensor], Tensor]] = [
+        lambda x: F.softmax(x, axis),
+        lambda x: x.sum(axis),
+        lambda x: x - x.mean(axis, keepdim=True),
+    ]
+    case = traced(Many(functions), torch.randn(3, 4, 5))
+    check(emulator, tmp_path, case, rows((3, 4, 5), (7, 3, 1), (2, 37, 3)), tunes=["warp-per-row"])
+
+
+def test_a_norm_over_several_dimensions_is_one_long_row(emulator: Emulator, tmp_path: Path) -> None:
+    module = torch.nn.LayerNorm((3, 5))
+    case = traced(module, torch.randn(4, 3, 5))
+    check(emulator, tmp_path, case, [[torch.randn(7, 3, 5), torch.randn(3, 5), torch.randn(3, 5)]])
+
+
+class Residual(torch.nn.Module):
+    """The sum is used again after the norm: it leaves the kernel too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.RMSNorm(24)
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        total = x + y
+        return F.silu(self.norm(total)), total
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_producers_and_consumers_join_the_row(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
+    x, y = torch.randn(2, 3, 24).to(dtype), torch.randn(2, 3, 24).to(dtype)
+    case = traced(Residual().to(dtype), x, y)
+    check(emulator, tmp_path, case, [case.values_at(case.everything())])
+
+
+def test_strided_and_broadcast_inputs(emulator: Emulator, tmp_path: Path) -> None:
+    case = traced(Many([lambda x, y: F.softmax(x + y, -1)]), torch.randn(4, 3, 6), torch.randn(3, 1))
+    transposed = torch.randn(6, 3, 4).permute(2, 1, 0)
+    check(emulator, tmp_path, case, [[transposed, torch.randn(3, 1)]], tunes=["warp-per-row"])

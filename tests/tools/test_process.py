@@ -1,0 +1,160 @@
+import asyncio
+import os
+import select
+import signal
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from stitch_tui.tools.process import Finished, run
+
+
+def python(program: str, timeout: float = 60, **more: object) -> Finished:
+    argv = [sys.executable, "-c", textwrap.dedent(program)]
+    return asyncio.run(run(argv, timeout=timeout, **more))  # type: ignore[arg-type]
+
+
+def ended(pid: int) -> bool:
+    """Whether the process has ended or does so at once: a signal takes a moment to arrive."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 10)[0])
+    finally:
+        os.close(descriptor)
+
+
+def test_output_and_status_of_an_ordinary_program() -> None:
+    done = python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
+    assert not done.ok
+    assert not done.timed_out
+
+
+def test_input_arrives_whole_and_ends() -> None:
+    data = b"x" * 1_000_000
+    assert python("import sys; print(len(sys.stdin.buffer.read()))", stdin=data).stdout == "1000000\n"
+
+
+def test_a_program_that_does_not_read_its_input_still_ends() -> None:
+    assert python("print('done')", stdin=b"x" * 1_000_000).stdout == "done\n"
+
+
+def test_without_input_a_program_reads_an_end_at_once() -> None:
+    assert python("import sys; print(repr(sys.stdin.read()))").stdout == "''\n"
+
+
+def test_output_past_the_limit_is_dropped_and_said_so() -> None:
+    done = python("import sys; sys.stdout.write('y' * 5_000_000); print('end', file=sys.stderr)",
+                  output_limit=1000)  # fmt: skip
+    assert done.stdout == "y" * 1000
+    assert done.stderr == "end\n"
+    assert done.truncated
+    assert done.ok
+
+
+def test_a_flood_without_end_is_stopped_by_the_timeout() -> None:
+    done = asyncio.run(run(["yes"], timeout=0.2, output_limit=10))
+    assert done.timed_out
+    assert done.truncated
+    assert done.stdout == "y\n" * 5
+
+
+def test_the_environment_is_the_given_one_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "key")
+    done = python("import os; print(sorted(os.environ))", env={"ONLY": "1", "LC_ALL": "C.UTF-8"})
+    assert done.stdout == "['LC_ALL', 'ONLY']\n"
+
+
+def test_a_timeout_kills_grandchildren_too() -> None:
+    done = python(
+        """
+        import subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        print(child.pid, flush=True)
+        time.sleep(600)
+        """,
+        timeout=1,
+    )
+    assert done.timed_out
+    assert ended(int(done.stdout))
+
+
+def test_what_was_printed_before_a_timeout_is_kept() -> None:
+    done = python("import time; print('early', flush=True); time.sleep(600)", timeout=1)
+    assert (done.stdout, done.timed_out) == ("early\n", True)
+
+
+def test_a_daemon_that_keeps_the_output_open_holds_the_caller_only_until_the_timeout() -> None:
+    done = python(
+        """
+        import subprocess
+        print(subprocess.Popen(["sleep", "600"], start_new_session=True).pid, flush=True)
+        """,
+        timeout=1,
+    )
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.timed_out
+
+
+def test_a_program_that_ignores_polite_signals_is_killed() -> None:
+    done = python(
+        """
+        import os, signal, time
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_IGN)
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+        """,
+        timeout=1,
+    )
+    assert done.timed_out
+    assert done.returncode == -signal.SIGKILL
+    assert ended(int(done.stdout))
+
+
+def test_a_child_left_in_the_background_does_not_outlive_the_run() -> None:
+    done = python(
+        """
+        import subprocess, sys
+        quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **quiet).pid)
+        """
+    )
+    assert done.ok
+    assert ended(int(done.stdout))
+
+
+def test_cancelling_the_caller_kills_the_group(tmp_path: Path) -> None:
+    pipe = tmp_path / "pids"
+    os.mkfifo(pipe)
+    program = textwrap.dedent("""
+        import os, subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        with open(sys.argv[1], "w") as out:
+            out.write(f"{os.getpid()} {child.pid}")
+        time.sleep(600)
+    """)
+
+    async def scenario() -> list[int]:
+        task = asyncio.create_task(run([sys.executable, "-c", program, str(pipe)], timeout=60))
+        text = await asyncio.to_thread(pipe.read_text)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [int(pid) for pid in text.split()]
+
+    assert all(ended(pid) for pid in asyncio.run(scenario()))
+
+
+def test_a_program_that_is_not_there_raises() -> None:
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(run(["/no/such/program"], timeout=5))
+
+
+def test_bytes_that_are_no_text_become_replacement_characters() -> None:
+    assert python(r"import sys; sys.stdout.buffer.write(b'a\xffb')").stdout == "a\ufffdb"

@@ -1,0 +1,95 @@
+"""``ModelNew`` candidates in their runner, judged against a reference in this process."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stitch_tui.tools.worker.baseline import Baseline
+from stitch_tui.tools.worker.checking import check
+from stitch_tui.tools.worker.reference import Options, Reference
+from stitch_tui.tools.worker.session import Session
+from stitch_tui.tools.worker.task import Task
+
+from .linear_target import module_launch
+
+MODEL = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 7)
+        self.norm = nn.BatchNorm1d(7)
+
+    def forward(self, x, scale):
+        {body}
+"""
+INPUTS = """
+def get_inputs():
+    return [torch.rand(12, 9), 2.0]
+
+def get_init_inputs():
+    return [9]
+"""
+BODY = "return torch.relu(self.norm(self.layer(x))) * scale"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    folder = tmp_path_factory.mktemp("reference")
+    (folder / "model.py").write_text(MODEL.format(name="Model", body=BODY) + INPUTS)
+    opened = Session()
+    opened.task = Task(Reference.open(Options(project=folder, path="model.py")))
+    return opened
+
+
+def judged(session: Session, folder: Path, body: str, small: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A check of the ``ModelNew`` whose forward has this body."""
+    source = folder / "model_new.py"
+    source.write_text(MODEL.format(name="ModelNew", body=body))
+    params = {
+        "target": {"kind": "program"},
+        "runner": module_launch(source),
+        "trials": {"small": list(small), "distributions": False},
+    }
+    return check(session, params, lambda *_: None)
+
+
+def test_an_honest_module_is_correct_with_its_changed_buffers(session: Session, tmp_path: Path) -> None:
+    report = judged(session, tmp_path, BODY, tuple(n for n in session.task.variants if n != "full")[:1])
+    assert report["category"] == "correct", report["findings"]
+    assert "weights changed in place" in " ".join(trial["name"] for trial in report["trials"])
+
+
+@pytest.mark.parametrize(
+    ("body", "category", "words"),
+    [
+        ("return torch.relu(self.layer(x)) * scale", "numerics", "expected"),
+        (f"{BODY}.half()", "dtype", "torch.float16"),
+        ("x.zero_(); " + BODY, "hack_suspected", "input x was modified"),
+        ("class Lazy(torch.Tensor): pass\n        return torch.zeros(12, 7).as_subclass(Lazy)",
+         "hack_suspected", "Lazy"),
+        ("import sys; sys.exit(0)", "hack_suspected", "sys.exit"),
+    ],
+)  # fmt: skip
+def test_a_dishonest_or_broken_module_is_named(
+    session: Session, tmp_path: Path, body: str, category: str, words: str
+) -> None:
+    report = judged(session, tmp_path, body)
+    assert report["category"] == category, report["findings"]
+    assert words in report["findings"][0]["message"]
+
+
+def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session) -> None:
+    graph = session.task.full.exported.graph
+    node = next(n for n in graph["nodes"] if n["op"] == "aten.linear.default")
+    sources = [argument["ref"] for argument in node["args"]]
+    target = {
+        "kind": "region",
+        "region": {"nodes": [node["id"]], "inputs": sources, "outputs": [node["id"]]},
+    }
+    options = vars(session.task.reference.options)
+    baseline = Baseline({"options": options, "target": target, "seeds": [1, 2], "kind": "eager"})
+    assert len(baseline.burst(3, cold=True)) == 3

@@ -1,0 +1,145 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stitch_tui.tools.worker.numerics import Comparison, compare, default_reduction, relative_error
+from stitch_tui.tools.worker.patterns import pattern
+
+FLOATS = st.sampled_from([torch.float32, torch.float16, torch.bfloat16, torch.float64])
+SHAPES = st.lists(st.integers(1, 9), min_size=0, max_size=3).map(tuple)
+
+
+def normal(shape: tuple[int, ...], seed: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def held(got: torch.Tensor, truth: torch.Tensor, dtype: torch.dtype = torch.float32) -> Comparison:
+    return compare(got.to(dtype), truth.to(dtype), truth, reduction=16)
+
+
+@given(SHAPES, st.integers(0, 2**31), FLOATS)
+def test_the_reference_passes_its_own_check(shape: tuple[int, ...], seed: int, dtype: torch.dtype) -> None:
+    truth = normal(shape, seed)
+    assert held(truth, truth, dtype).passed
+
+
+@given(SHAPES, st.integers(0, 2**31), FLOATS, st.sampled_from([math.nan, math.inf, -math.inf]))
+def test_a_nonfinite_element_where_the_truth_is_finite_never_passes(
+    shape: tuple[int, ...], seed: int, dtype: torch.dtype, bad: float
+) -> None:
+    truth = normal(shape, seed)
+    got = truth.clone()
+    got.view(-1)[seed % got.numel()] = bad
+    verdict = held(got, truth, dtype)
+    assert not verdict.passed
+    assert verdict.category == "nonfinite"
+
+
+@given(SHAPES, st.integers(0, 2**31))
+def test_nonfinite_elements_must_be_the_references(shape: tuple[int, ...], seed: int) -> None:
+    truth = normal(shape, seed)
+    truth.view(-1)[0] = math.nan
+    assert held(truth, truth).passed
+    assert not held(truth.nan_to_num(1.0), truth).passed
+    assert not held(torch.full_like(truth, math.nan), normal(shape, seed)).passed
+
+
+@given(st.integers(0, 2**31), st.integers(-20, 20))
+def test_errors_do_not_depend_on_the_scale(seed: int, exponent: int) -> None:
+    truth, noise = normal((40,), seed), 1e-5 * normal((40,), seed + 1)
+    scale = 2.0**exponent
+    error = relative_error(truth + noise, truth)
+    assert relative_error((truth + noise) * scale, truth * scale) == pytest.approx(error, rel=1e-6)
+
+
+@given(st.integers(0, 2**31), st.integers(0, 39))
+def test_one_wrong_element_among_many_is_enough(seed: int, position: int) -> None:
+    truth = normal((40,), seed)
+    got = truth.clone()
+    got[position] += 0.01
+    verdict = held(got, truth)
+    assert verdict.category == "numerics"
+    assert verdict.detail["index"] == [position]
+    assert verdict.detail["wrong"] == 1
+
+
+def test_a_result_more_accurate_than_an_overflowing_reference_passes() -> None:
+    truth = torch.tensor([1.0, 300.0], dtype=torch.float64)
+    own = torch.tensor([1.0, math.inf], dtype=torch.float16)
+    assert compare(truth.half(), own, truth, reduction=1).passed
+    assert compare(own, own, truth, reduction=1).passed
+    assert not compare(torch.tensor([1.0, 200.0]).half(), own, truth, reduction=1).passed
+
+
+def test_shape_and_dtype_are_exact_and_nothing_broadcasts() -> None:
+    truth = normal((4, 3), 0)
+    own = truth.float()
+    assert compare(own[:1], own, truth, reduction=1).category == "shape"
+    assert compare(own.double(), own, truth, reduction=1).category == "dtype"
+
+
+def test_integers_and_booleans_are_exact() -> None:
+    own = torch.tensor([1, 2, 3])
+    assert compare(own, own, own, reduction=1).passed
+    assert compare(own + 1, own, own, reduction=1).category == "numerics"
+    truth = torch.tensor([True, False])
+    odd = torch.tensor([255, 0], dtype=torch.uint8).view(torch.bool)
+    assert not compare(odd, truth, truth, reduction=1).passed
+
+
+def test_the_guessed_reduction_is_that_of_a_layers_weights() -> None:
+    tensors = [torch.zeros(8, 512), torch.zeros(64, 512), torch.zeros(64)]
+    assert default_reduction(tensors, [False, True, True]) == 512
+    assert default_reduction([torch.zeros(8, 3, 5, 5), torch.zeros(6, 3, 2, 2)], [False, True]) == 12
+    assert default_reduction([torch.zeros(4, 10)], [False]) == 10
+
+
+@pytest.mark.parametrize(
+    ("indices", "words"),
+    [
+        ((slice(None), slice(None)), "all elements"),
+        ((3, slice(None)), "whole rows 3"),
+        ((slice(None), slice(1, None, 9)), "whole columns 1, 10, 19, 28, ... (5 in all)"),
+        ((39, slice(41, None)), "the last 4 elements"),
+        ((39, 44), "the last"),
+        ((2, 7), "a single element"),
+        ((slice(0, 38), slice(32, None)), "past the last whole tile of 32 along axis 1"),
+        (([3, 9, 12, 30], [7, 15, 31, 39]), "at the edges of tiles of 8 along axis 1"),
+        (([0, 5, 11, 30], [0, 9, 20, 44]), "scattered"),
+    ],
+)
+def test_the_pattern_of_wrong_elements_is_named(indices: tuple[object, ...], words: str) -> None:
+    wrong = torch.zeros(40, 45, dtype=torch.bool)
+    wrong[indices] = True
+    assert pattern(wrong).startswith(words)
+
+
+def test_every_nth_element_is_named() -> None:
+    wrong = torch.zeros(3, 7, 5, dtype=torch.bool)
+    wrong.view(-1)[2::4] = True
+    assert pattern(wrong) == "every element whose position is 2 modulo 4"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.T.contiguous(), "the transposed result"),
+        (lambda t: t * 3, "the expected values times 3"),
+        (lambda t: t + 2, "the expected values plus 2"),
+        (lambda t: t * 0, "zero"),
+    ],
+)
+def test_a_systematic_mistake_is_recognised(change: object, words: str) -> None:
+    truth = normal((6, 6), 1)
+    assert callable(change)
+    assert words in held(change(truth), truth).message
+
+
+def test_a_copy_of_another_tensor_is_recognised() -> None:
+    truth, other = normal((5, 8), 1), normal((8, 5), 2).float()
+    got = other.reshape(5, 8)
+    verdict = compare(got, truth.float(), truth, reduction=1, lookalikes={"output 2": other})
+    assert "equal to output 2" in verdict.message

@@ -1,0 +1,99 @@
+"""Time the reference itself for the judge: ``boot.py baseline FD``, one process for each baseline.
+
+Loads the reference anew, so that nothing a candidate or another baseline did can touch it; answers the
+``burst`` lines of the runner protocol.
+"""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .module_runner import Clock, evict
+from .reference import Options, Reference
+from .region_module import region_module
+from .target import RegionTarget, target_of
+from .task import Task
+
+KINDS: dict[str, dict[str, Any] | None] = {
+    "eager": None,
+    "compile": {},
+    "compile-reduce-overhead": {"mode": "reduce-overhead"},
+}
+"""Baseline -> arguments of ``torch.compile``; None: not compiled."""
+
+
+class Baseline:
+    """One way to run the target, on rotating inputs."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        options = Options(**{**description["options"], "project": Path(description["options"]["project"])})
+        os.chdir(options.project)
+        task = Task(Reference.open(options))
+        self.device = task.reference.device
+        target = target_of(task, description["target"])
+        draws = [[t.contiguous() for t in target.draw("full", seed)] for seed in description["seeds"]]
+        self._call, self._sets = self._prepared(task, target, draws)
+        arguments = KINDS[description["kind"]]
+        if arguments is not None:
+            self._call = torch.compile(self._call, **arguments)
+        self._compiled = arguments is not None
+
+    def _prepared(
+        self, task: Task, target: Any, draws: Sequence[list[Tensor]]
+    ) -> tuple[Callable[..., Any], list[list[Any]]]:
+        """The function to time and its arguments for each rotation."""
+        task.reference.set_flags()
+        if isinstance(target, RegionTarget):
+            nodes = [task.full.exported.nodes[node] for node in target.region["nodes"]]
+            module = region_module(nodes, target.region["inputs"], target.region["outputs"], self.device)
+            return module, [list(tensors) for tensors in draws]
+        count = len(task.full.inputs)
+        return task.reference.module, [task.full.template.fill(tensors[:count]) for tensors in draws]
+
+    def burst(self, count: int, cold: bool) -> list[float]:
+        """Event times of `count` calls, microseconds."""
+        clocks = []
+        with torch.no_grad():
+            for launch in range(count):
+                if self._compiled:
+                    torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+                if cold:
+                    evict(self.device)
+                clock = Clock(self.device)
+                self._call(*self._sets[launch % len(self._sets)])
+                clocks.append(clock.stopped())
+        return [clock.elapsed_us() for clock in clocks]
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[-1]))
+    reader = channel.makefile("r", encoding="utf-8", newline="\n")
+    baseline: Baseline | None = None
+    while line := reader.readline():
+        verb, _, rest = line.rstrip("\n").partition(" ")
+        if verb == "baseline":
+            try:
+                baseline = Baseline(json.loads(rest))
+                baseline.burst(2, cold=False)
+            except Exception as error:
+                message = " ".join(str(error).split())[:400]
+                channel.sendall(f"error environment {type(error).__name__}: {message}\n".encode())
+                return
+            channel.sendall(f"ready 1 {os.getpid()}\n".encode())
+        elif verb == "burst" and baseline:
+            nonce, count, mode = rest.split()
+            times = " ".join(f"{time:.3f}" for time in baseline.burst(int(count), mode == "cold"))
+            channel.sendall(f"times {nonce} {times}\ndone {nonce} 0 0 0 0 0\n".encode())
+        elif verb == "quit":
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+"""Run one ``ModelNew`` candidate for the judge: ``boot.py module_runner cpu|cuda FD``.
+
+Constructed from the reference's constructor arguments, given the reference's parameters by name; inputs
+and results pass through the judge's arena.  Results must be plain tensors of the exact shape and dtype.
+"""
+
+import ctypes
+import importlib.util
+import json
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed
+from .cuda_driver import CudaDriver
+from .encoding import DTYPES
+from .nesting import filled
+
+QUEUE_FILLS = 24
+"""Cache-sized fills ahead of a warm burst: the device is busy while its launches are queued."""
+_PR_SET_PDEATHSIG = 1
+_DTYPES = tuple(DTYPES.values())
+
+
+class Wrong(Exception):
+    """What the candidate's Python did wrong: a category and a sentence."""
+
+    def __init__(self, category: str, message: str) -> None:
+        super().__init__(message)
+        self.category = category
+
+
+class ModuleRunner:
+    """Answers the judge's lines until it says quit."""
+
+    def __init__(self, channel: socket.socket, device: str) -> None:
+        self._channel, self.device = channel, torch.device(device)
+        self._reader = channel.makefile("r", encoding="utf-8", newline="\n")
+        self._memory = torch.empty(0, dtype=torch.uint8)
+        self._described: dict[str, Any] = {}
+        self._arguments: Any = []
+        self._model = nn.Module()
+        self._state: dict[str, Tensor] = {}
+        self._sets: dict[int, Call] = {}
+
+    def serve(self) -> None:
+        while line := self._reader.readline():
+            verb, _, rest = line.rstrip("\n").partition(" ")
+            words = rest.split()
+            if verb == "arena":
+                self._memory = self._mapped(words[0], words[1], int(words[2]))
+            elif verb == "module":
+                self._described = pickle.loads(bytes.fromhex(rest))
+            elif verb == "arguments":
+                self._arguments = json.loads(rest)
+            elif verb == "load":
+                self._load(rest)
+            elif verb == "call":
+                self._answer(words[0], words[1], self._description())
+            elif verb == "define":
+                self._sets[int(words[1])] = self._description()
+                self._say(f"done {words[0]} 0 0 0 0 0")
+            elif verb == "burst":
+                self._guarded(words[0], partial(self._burst, words[0], int(words[1]), words[2] == "cold"))
+            elif verb == "quit":
+                return
+
+    def _say(self, line: str) -> None:
+        self._channel.sendall((line + "\n").encode())
+
+    def _mapped(self, kind: str, where: str, nbytes: int) -> Tensor:
+        if kind == "ipc":
+            torch.zeros(1, device=self.device)
+            pointer = CudaDriver().open_ipc(bytes.fromhex(where))
+            return torch.as_tensor(_DeviceBlock(pointer, nbytes), device=self.device)
+        return torch.from_file(where, shared=True, size=nbytes, dtype=torch.uint8)
+
+    def _description(self) -> Call:
+        call = Call()
+        while (words := self._reader.readline().split()) != ["go"]:
+            if not words:
+                raise SystemExit("the judge went away in the middle of a call")
+            call.read(words)
+        return call
+
+    def _load(self, path: str) -> None:
+        try:
+            self._model = self._constructed(Path(path))
+        except Wrong as wrong:
+            self._say(f"error {wrong.category} {wrong}")
+            return
+        self._state = {**dict(self._model.named_parameters()), **dict(self._model.named_buffers())}
+        self._say(f"ready 1 {os.getpid()}")
+
+    def _constructed(self, path: Path) -> nn.Module:
+        flags = self._described["flags"]
+        torch.set_float32_matmul_precision(flags["matmul_precision"])
+        torch.backends.cudnn.allow_tf32 = flags["cudnn_allow_tf32"]
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location("stitch_candidate", path)
+        if spec is None or spec.loader is None:
+            raise Wrong("launch_error", f"{path.name} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["stitch_candidate"] = module
+        init = self._described["init"]
+        try:
+            spec.loader.exec_module(module)
+            model = module.ModelNew(**init) if isinstance(init, dict) else module.ModelNew(*init)
+        except BaseException as error:
+            raise _raised(error, "constructing ModelNew", path) from error
+        if not isinstance(model, nn.Module):
+            raise Wrong("launch_error", "ModelNew is not an nn.Module")
+        model.to(device=self.device, dtype=DTYPES[self._described["dtype"]])
+        model.train(flags["mode"] == "train")
+        return model.requires_grad_(False)
+
+    def _answer(self, nonce: str, verb: str, call: Call) -> None:
+        if verb in ("sizes", "unbind"):
+            self._say(f"done {nonce} {NOT_EXPORTED} 0 0 0 0")
+        elif verb == "bind":
+            self._guarded(nonce, partial(self._take_state, call, PARAMETER | BUFFER))
+        else:
+            self._guarded(nonce, partial(self._run, call))
+
+    def _guarded(self, nonce: str, action: Any) -> None:
+        """Do it and acknowledge; what the candidate did wrong is said first."""
+        event_us = 0.0
+        try:
+            with torch.no_grad():
+                event_us = float(action() or 0.0)
+        except Wrong as wrong:
+            finding = {"severity": "error", "category": wrong.category, "kind": "python", "msg": str(wrong)}
+            self._say(f"finding {json.dumps(finding)}")
+        self._say(f"done {nonce} 0 0 {event_us:.3f} 0 0")
+
+    def _view(self, placed: Placed) -> Tensor:
+        dtype = _DTYPES[placed.dtype]
+        if placed.numel == 0:
+            return torch.empty(placed.shape, dtype=dtype, device=self.device)
+        count = placed.numel * dtype.itemsize
+        return self._memory[placed.offset : placed.offset + count].view(dtype).reshape(placed.shape)
+
+    def _inputs(self, call: Call) -> list[Tensor]:
+        return [self._view(p).to(self.device) for p in call.ins if not p.flags & (PARAMETER | BUFFER)]
+
+    def _take_state(self, call: Call, which: int) -> None:
+        """Copy parameters or buffers from the arena into the module, in place."""
+        for placed in call.ins:
+            if not placed.flags & which:
+                continue
+            own = self._state.get(placed.name)
+            if own is None:
+                if placed.flags & BUFFER:
+                    continue
+                raise Wrong(
+                    "unsupported", f"ModelNew has no parameter {placed.name}: it gets the reference's"
+                )
+            if own.shape != torch.Size(placed.shape):
+                raise Wrong("shape", f"ModelNew's {placed.name} is {tuple(own.shape)}, not {placed.shape}")
+            own.copy_(self._view(placed))
+
+    def _forward(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        try:
+            returned = self._model(*filled(self._arguments, inputs))
+        except BaseException as error:
+            raise _raised(error, "ModelNew.forward", None) from error
+        return _leaves(returned)
+
+    def _run(self, call: Call) -> float:
+        self._take_state(call, BUFFER)
+        if call.rng[0]:
+            torch.manual_seed(call.rng[0])
+        clock = Clock(self.device)
+        results = self._forward(self._inputs(call))
+        elapsed = clock.elapsed_us()
+        self._deliver(call, results)
+        return elapsed
+
+    def _deliver(self, call: Call, results: Sequence[Tensor]) -> None:
+        """Copy results, then changed buffers, into the arena, each checked to be what was asked for."""
+        wanted = [placed for placed in call.outs if not placed.flags & BUFFER]
+        if len(results) != len(wanted):
+            raise Wrong("shape", f"forward returns {len(results)} tensors, not {len(wanted)}")
+        for placed, result in zip(wanted, results, strict=True):
+            self._accept(placed, result)
+            self._view(placed).copy_(result)
+        for placed in call.outs[len(wanted) :]:
+            if (own := self._state.get(placed.name)) is not None:
+                self._view(placed).copy_(own)
+        if self.device.type == "cuda":
+            torch.cuda.current_stream().synchronize()
+
+    def _accept(self, placed: Placed, result: Tensor) -> None:
+        if type(result) not in (Tensor, nn.Parameter):
+            raise Wrong("hack_suspected", f"{placed.name} is a {type(result).__name__}, not a plain tensor")
+        if tuple(result.shape) != placed.shape:
+            raise Wrong("shape", f"{placed.name} has shape {tuple(result.shape)}, not {placed.shape}")
+        if result.dtype != _DTYPES[placed.dtype]:
+            raise Wrong("dtype", f"{placed.name} is {result.dtype}, not {_DTYPES[placed.dtype]}")
+        if result.device.type != self.device.type or result.layout is not torch.strided:
+            raise Wrong("launch_error", f"{placed.name} is on {result.device} in {result.layout} layout")
+
+    def _burst(self, nonce: str, count: int, cold: bool) -> None:
+        calls = list(self._sets.values())
+        inputs = [self._inputs(call) for call in calls]
+        kept: dict[int, list[Tensor]] = {}
+        clocks = []
+        for _ in range(1 if cold else QUEUE_FILLS):
+            evict(self.device)
+        for launch in range(count):
+            if cold:
+                evict(self.device)
+            clock = Clock(self.device)
+            kept[launch % len(calls)] = self._forward(inputs[launch % len(calls)])
+            clocks.append(clock.stopped())
+        times = [clock.elapsed_us() for clock in clocks]
+        for index, results in kept.items():
+            self._deliver(calls[index], results)
+        self._say(f"times {nonce} " + " ".join(f"{time:.3f}" for time in times))
+
+
+@cache
+def _flush_block(device: torch.device) -> Tensor:
+    """Twice the size of the L2 cache."""
+    nbytes = 2 * torch.cuda.get_device_properties(device).L2_cache_size
+    return torch.empty(nbytes, dtype=torch.uint8, device=device)
+
+
+def evict(device: torch.device) -> None:
+    """Write over the L2 cache, so that the next launch finds its data in memory."""
+    if device.type == "cuda":
+        _flush_block(device).zero_()
+
+
+class Clock:
+    """Event times on a device; nothing on a CPU, where a time would mean nothing."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._events: tuple[Any, Any] | None = None
+        self._ended = False
+        if device.type == "cuda":
+            make: Any = torch.cuda.Event
+            self._events = (make(enable_timing=True), make(enable_timing=True))
+            self._events[0].record()
+
+    def stopped(self) -> "Clock":
+        if self._events and not self._ended:
+            self._events[1].record()
+            self._ended = True
+        return self
+
+    def elapsed_us(self) -> float:
+        self.stopped()
+        if self._events is None:
+            return 0.0
+        self._events[1].synchronize()
+        return float(self._events[0].elapsed_time(self._events[1]) * 1e3)
+
+
+class _DeviceBlock:
+    """Lets torch view driver memory without owning it."""
+
+    def __init__(self, pointer: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (pointer, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+def _leaves(returned: Any) -> list[Tensor]:
+    """The tensors of a result in order; anything else in it is refused."""
+    if isinstance(returned, Tensor):
+        return [returned]
+    if isinstance(returned, (tuple, list)):
+        return [leaf for item in returned for leaf in _leaves(item)]
+    raise Wrong("hack_suspected", f"forward returns a {type(returned).__name__}, not a tensor")
+
+
+def _raised(error: BaseException, what: str, path: Path | None) -> Wrong:
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if path is None or f.filename == str(path)]
+    line = f" (line {mine[-1].lineno} of {Path(mine[-1].filename).name})" if mine else ""
+    message = " ".join(str(error).split())[:600]
+    if isinstance(error, SystemExit):
+        return Wrong("hack_suspected", f"{what} ended the process with sys.exit{line}")
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return Wrong("out_of_memory_gpu", f"{what}: {message}")
+    if "illegal memory access" in message:
+        return Wrong("illegal_access", f"{what}: {message}{line}")
+    return Wrong("launch_error", f"{what} raised {type(error).__name__}: {message}{line}")
+
+
+def main() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ModuleRunner(socket.socket(fileno=int(sys.argv[-1])), sys.argv[1]).serve()
+
+
+if __name__ == "__main__":
+    main()

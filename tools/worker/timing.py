@@ -1,0 +1,251 @@
+"""How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
+
+Event times come from inside each process; the judge's own clock around back-to-back bursts must agree
+with the candidate's, and a random set of timed results is compared with the reference.
+"""
+
+import json
+import os
+import secrets
+import sys
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from . import numerics, samples
+from .arena import HostArena
+from .baseline import KINDS
+from .candidate_fault import CandidateFault, Unsupported
+from .channel import Channel
+from .checking import FULL, border_of
+from .faults import Fault
+from .module_call import ModuleCall
+from .rig import Launch
+from .session import Emit, Json, Session
+from .target import target_of
+from .timed_rig import TimedRig
+
+BOOT = Path(__file__).parent / "boot.py"
+AGREEMENT = 0.1
+"""Relative difference between event times and the judge's clock that is a finding."""
+AGREEMENT_US = 2.0
+"""Absolute difference that is never one: launch gaps are that long."""
+SHORT_BURST, LONG_BURST = 10, 60
+MEMORY_SHARE = 0.25
+"""Of the free device memory, for the rotating sets together."""
+BASELINE_SECONDS = 600.0
+"""For one baseline to load and compile."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The ``options`` of the method ``time``."""
+
+    blocks: int = 12
+    launches: int = 10
+    """In each block: ``blocks * launches`` samples in all."""
+    sets: int = 3
+    """Buffers that the launches rotate through."""
+    cold: bool = True
+    """Evict the L2 cache before each launch."""
+    warmup_s: float = 10.0
+    """A warm-up that has not become stable ends after this long, and the report says so."""
+    baselines: tuple[str, ...] = tuple(KINDS)
+
+
+def time(session: Session, params: Json, emit: Emit) -> Json:
+    """The judge's method ``time``.
+
+    Params: ``target``, ``runner``, ``options`` (fields of `Measurement`).  The result has ``category``,
+    ``findings``, ``unchecked`` and, when correct, ``timing`` (`verdict.Timing` as JSON).
+    """
+    launch = Launch.of(params["runner"])
+    if launch.device != "cuda":
+        raise Fault("usage", "only a GPU is timed", advice="emulator verdicts are functional")
+    given = params.get("options") or {}
+    options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})
+    race = _Race(session, params["target"], launch, options, emit)
+    try:
+        return race.run()
+    except CandidateFault as fault:
+        return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "timing": None}
+    except Unsupported:
+        finding = CandidateFault("unsupported", "the full size, when timed").as_finding()
+        return {"category": "unsupported", "findings": [finding], "unchecked": [], "timing": None}
+    finally:
+        race.close()
+
+
+class _Race:
+    def __init__(
+        self, session: Session, described: Json, launch: Launch, options: Measurement, emit: Emit
+    ) -> None:
+        self.task, self.described, self.options, self._emit = session.task, described, options, emit
+        self.target = target_of(self.task, described)
+        module = ModuleCall(self.task) if launch.module else None
+        self.rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
+        self.rig.arguments = module.arguments(FULL) if module else ""
+        self._baselines: dict[str, Channel] = {}
+        self._arena = HostArena(1 << 16)
+        self.notes: list[str] = []
+        self.unchecked: list[str] = []
+
+    def run(self) -> Json:
+        seeds, sets = self._drawn()
+        own = [self.target.evaluate(tensors, "own") for tensors in sets]
+        bound = self.rig.prepare(sets, own[0])
+        self._start_baselines(seeds)
+        contestants: dict[str, Callable[[int], list[float]]] = {"candidate": self._candidate}
+        contestants |= {name: self._of(channel) for name, channel in self._baselines.items()}
+        for name, burst in contestants.items():
+            self._warm_up(name, burst)
+        times = self._interleaved(contestants, sets, own)
+        self._agree()
+        blocks = {name: [median(block) for block in found] for name, found in times.items()}
+        flat = {name: [t for block in found for t in block] for name, found in times.items()}
+        summaries = {name: samples.summary(flat[name], blocks[name]) for name in contestants}
+        return {
+            "category": "correct",
+            "findings": [],
+            "unchecked": self.unchecked,
+            "timing": {
+                "candidate": summaries.pop("candidate"),
+                "baselines": summaries,
+                "speedups": {
+                    name: samples.ratio(blocks[name], blocks["candidate"]) for name in self._baselines
+                },
+                "bind_us": bound.event_us if bound.rc == 0 else None,
+                "environment": self._environment(),
+                "notes": self.notes,
+            },
+        }
+
+    def close(self) -> None:
+        self.rig.close()
+        for channel in self._baselines.values():
+            channel.close()
+        self._arena.close()
+
+    def _drawn(self) -> tuple[list[int], list[list[Tensor]]]:
+        """Seeds and inputs of the sets: as many as asked for and as memory allows."""
+        seed = secrets.randbits(31)
+        first = [t.contiguous() for t in self.target.draw(FULL, seed)]
+        nbytes = sum(t.numel() * t.dtype.itemsize for t in first)
+        free, _ = torch.cuda.mem_get_info()
+        count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / (2 * max(1, nbytes)))))
+        if count < self.options.sets:
+            self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
+        seeds = [seed, *(secrets.randbits(31) for _ in range(count - 1))]
+        return seeds, [first, *([t.contiguous() for t in self.target.draw(FULL, s)] for s in seeds[1:])]
+
+    def _start_baselines(self, seeds: Sequence[int]) -> None:
+        options = asdict(self.task.reference.options) | {
+            "project": str(self.task.reference.options.project.resolve())
+        }
+        for name in self.options.baselines:
+            described = {"options": options, "target": self.described, "seeds": list(seeds), "kind": name}
+            self._emit("stage", {"stage": f"baseline {name}", "limit_s": BASELINE_SECONDS})
+            try:
+                self._baselines[name] = Channel(
+                    [sys.executable, str(BOOT), "baseline"],
+                    arena=self._arena.announce(),
+                    preface=[f"baseline {json.dumps(described)}"],
+                    env=dict(os.environ),
+                    deadline_s=BASELINE_SECONDS,
+                    start_s=BASELINE_SECONDS,
+                )
+            except CandidateFault as fault:
+                self.unchecked.append(f"baseline {name}: {fault.message}")
+        if not self._baselines:
+            raise Fault("environment", "no baseline runs", why="; ".join(self.unchecked))
+
+    def _candidate(self, count: int) -> list[float]:
+        return self.rig.burst(count, cold=self.options.cold).times_us
+
+    def _of(self, channel: Channel) -> Callable[[int], list[float]]:
+        return lambda count: channel.burst(count, cold=self.options.cold).times_us
+
+    def _warm_up(self, name: str, burst: Callable[[int], list[float]]) -> None:
+        """Bursts until their medians agree."""
+        self._emit("stage", {"stage": f"warm-up {name}"})
+        medians: list[float] = []
+        end = clock.monotonic() + self.options.warmup_s
+        while not samples.stable(medians):
+            if clock.monotonic() > end:
+                self.notes.append(f"{name}: the warm-up did not become stable")
+                return
+            medians.append(median(burst(self.options.launches)))
+
+    def _interleaved(
+        self,
+        contestants: dict[str, Callable[[int], list[float]]],
+        sets: Sequence[list[Tensor]],
+        own: Sequence[list[Tensor]],
+    ) -> dict[str, list[list[float]]]:
+        """Blocks A B B A ...; after some of the candidate's, a random set of its results is compared."""
+        times: dict[str, list[list[float]]] = {name: [] for name in contestants}
+        order = list(contestants)
+        for block in range(self.options.blocks):
+            for name in order if block % 2 == 0 else reversed(order):
+                found = contestants[name](self.options.launches)
+                if len(found) != self.options.launches or min(found) <= 0:
+                    raise CandidateFault("hack_suspected", f"{name}: times that no clock shows: {found[:3]}")
+                times[name].append(found)
+                if name == "candidate" and (block == 0 or secrets.randbelow(3) == 0):
+                    number = secrets.randbelow(min(self.rig.rotations, self.options.launches))
+                    self._verify(sets[number], own[number], self.rig.delivered(number))
+            self._emit("block", {"block": block, "median_us": median(times["candidate"][-1])})
+        return times
+
+    def _verify(self, tensors: list[Tensor], own: list[Tensor], got: list[Tensor]) -> None:
+        if self.target.random:
+            return
+        truth = self.target.evaluate(tensors, "f64")
+        weights = [slot.kind != "activation" for slot in self.target.inputs]
+        reduction = numerics.default_reduction(tensors, weights)
+        for result, reference, exact in zip(got, own, truth, strict=True):
+            compared = numerics.compare(result, reference, exact, reduction=reduction)
+            if not compared.passed:
+                raise CandidateFault(
+                    "hack_suspected",
+                    f"right when tested, wrong when timed: {compared.message}",
+                    where="a timed launch",
+                    detail=compared.detail,
+                )
+
+    def _agree(self) -> None:
+        """Event times of back-to-back launches against the judge's clock around two lengths of burst."""
+        walls: dict[int, list[float]] = {SHORT_BURST: [], LONG_BURST: []}
+        events: list[float] = []
+        for _ in range(5):
+            for count, found in walls.items():
+                done = self.rig.burst(count, cold=False)
+                found.append(done.wall_us)
+                events += done.times_us
+        slope = (median(walls[LONG_BURST]) - median(walls[SHORT_BURST])) / (LONG_BURST - SHORT_BURST)
+        event = median(events)
+        self.notes.append(f"back to back: {event:.2f} us by events, {slope:.2f} us by the judge's clock")
+        if slope - event > max(AGREEMENT * event, AGREEMENT_US):
+            self.unchecked.append(
+                f"event times: the judge's clock shows {slope:.2f} us a launch, events {event:.2f} us:"
+                " host-bound launches, or work that events do not see"
+            )
+
+    def _environment(self) -> Json:
+        properties = torch.cuda.get_device_properties(self.task.reference.device)
+        return {
+            **self.task.reference.set_flags(),
+            "device": properties.name,
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "cache": "cold L2" if self.options.cold else "warm L2",
+            "l2_bytes": properties.L2_cache_size,
+            "blocks": self.options.blocks,
+            "launches_per_block": self.options.launches,
+            "rotating_sets": self.rig.rotations,
+        }
