@@ -10,13 +10,14 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from stitch_tui.tools import process
-from stitch_tui.tools.devices import Gpu, gpus
+from stitch_tui.tools.gpu import NO_GPU, CudaDevice, devices
 from stitch_tui.tools.toolkit import INSTALL_HOST_COMPILER, INSTALL_NVCC, Library, Toolkit, find_toolkit
 
 OLDEST_PYTHON = (3, 11)
@@ -83,8 +84,8 @@ async def examine(project: Path, kind: str, index: int, python: str) -> Report:
         kind: ``auto``, ``cuda`` or ``emulator``; `index` says which CUDA device.
         python: the reference's interpreter; empty: the one that runs stitch.
     """
-    devices, driver = gpus()
-    cuda = kind == "cuda" or (kind == "auto" and bool(devices))
+    found = devices()
+    cuda = kind == "cuda" or (kind == "auto" and bool(found))
     reason = "chosen" if kind != "auto" else "a GPU is here" if cuda else "no GPU: functional, not timed"
     torch, toolkit, git = await asyncio.gather(
         torch_check(python or sys.executable, cuda), find_toolkit(python), git_check(project)
@@ -92,9 +93,9 @@ async def examine(project: Path, kind: str, index: int, python: str) -> Report:
     checks = (
         python_check(),
         torch,
-        gpu_check(devices, driver, index, needed=cuda),
+        gpu_check(found, index, needed=cuda),
         *toolkit_checks(toolkit, cuda),
-        counters_check(_COUNTERS, devices),
+        counters_check(_COUNTERS, found),
         *git,
         write_check(project),
         await namespaces_check(),
@@ -131,18 +132,18 @@ async def torch_check(python: str, cuda: bool) -> Check:
     )
 
 
-def gpu_check(devices: list[Gpu], driver: str, index: int, *, needed: bool) -> Check:
+def gpu_check(found: Sequence[CudaDevice], index: int, *, needed: bool) -> Check:
     """The chosen device, its compute capability and the driver."""
-    fix = "install the NVIDIA driver, or choose: device.kind emulator"
-    if not devices:
-        return _judged("gpu", False, driver, needed, fix)
-    if index >= len(devices):
-        return Check("gpu", State.MISSING, f"no device {index}, there are {len(devices)}", "set device.index")
-    gpu = devices[index]
-    others = f", {len(devices) - 1} more" if len(devices) > 1 else ""
-    return Check(
-        "gpu", State.OK, f"{gpu.name}, {gpu.arch}, {gpu.memory_gib:.0f} GiB, driver {driver}{others}"
-    )
+    if not found:
+        fix = "install the NVIDIA driver, look at CUDA_VISIBLE_DEVICES, or set device.kind to emulator"
+        return _judged("gpu", False, NO_GPU, needed, fix)
+    if index >= len(found):
+        return Check("gpu", State.MISSING, f"no device {index}, there are {len(found)}", "set device.index")
+    gpu = found[index]
+    others = f", {len(found) - 1} more" if len(found) > 1 else ""
+    memory = f"{gpu.memory_bytes / 2**30:.0f} GiB"
+    runs = f"driver {gpu.driver} for CUDA {gpu.cuda[0]}.{gpu.cuda[1]}"
+    return Check("gpu", State.OK, f"{gpu.name}, {gpu.arch}, {memory}, {runs}{others}")
 
 
 def toolkit_checks(toolkit: Toolkit, cuda: bool) -> list[Check]:
@@ -163,14 +164,14 @@ def toolkit_checks(toolkit: Toolkit, cuda: bool) -> list[Check]:
     ]
 
 
-def counters_check(parameters: Path, devices: list[Gpu]) -> Check:
+def counters_check(parameters: Path, found: Sequence[CudaDevice]) -> Check:
     """Whether ncu may read performance counters: the driver's own word, or being root."""
     name = "counters"
     try:
         text = parameters.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        why = "the driver does not say" if devices else "no NVIDIA driver"
-        fix = "run `ncu` once to see" if devices else "only a GPU has them"
+        why = "the driver does not say" if found else "no NVIDIA driver"
+        fix = "run `ncu` once to see" if found else "only a GPU has them"
         return Check(name, State.ABSENT, why, fix)
     if "RmProfilingAdminOnly: 1" not in text:
         return Check(name, State.OK, "open to every user")

@@ -30,7 +30,7 @@ sessions = typer.Typer(
 
 
 def log(session: Session = None, json: Json = False) -> None:
-    """Print a session's iterations, oldest first, with their numbers."""
+    """Print a session's iterations, oldest first."""
     commits = _history().log(session)
     if json:
         say_json([_data(commit) for commit in commits])
@@ -40,7 +40,7 @@ def log(session: Session = None, json: Json = False) -> None:
 
 
 def show(number: Number, session: Session = None, json: Json = False) -> None:
-    """Print one iteration: its message, files and what it changed."""
+    """Print one iteration: message, files, changes."""
     shown = _history().show(number, session)
     if json:
         say_json(_data(shown.commit) | {"files": shown.files, "diff": shown.diff})
@@ -55,13 +55,21 @@ def diff(
     first: Annotated[str, typer.Argument(metavar="A", help=NAMES)],
     second: Annotated[str | None, typer.Argument(metavar="[B]", help="Default: what A changed.")] = None,
     session: Session = None,
+    json: Json = False,
 ) -> None:
-    """Print how iteration A differs from B; with A alone, what A changed."""
-    say(_history().diff(first, second, session).rstrip("\n"))
+    """Print how two iterations differ, or what one changed."""
+    text = _history().diff(first, second, session)
+    if json:
+        say_json({"diff": text})
+    else:
+        say(text.rstrip("\n"))
 
 
 def best(session: Session = None, json: Json = False) -> int:
-    """Print the best correct iteration; exits 1 when there is none yet."""
+    """Print the best correct iteration.
+
+    Exits 1 when there is none yet.
+    """
     from stitch_tui.tools.errors import ExitCode
 
     commit = _history().best(session)
@@ -73,7 +81,7 @@ def best(session: Session = None, json: Json = False) -> int:
 
 
 def restore(number: Number, session: Session = None, json: Json = False) -> None:
-    """Make iteration N the session's current version, as a new commit; nothing is lost."""
+    """Make iteration N current again, as a new commit."""
     commit = _history().restore(number, session, decision="restored by human")
     if json:
         say_json(_data(commit))
@@ -90,7 +98,10 @@ def apply(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Bring an iteration's stitched/ into your working tree, never over your own edits."""
+    """Bring an iteration's stitched/ into your working tree.
+
+    Never over your own edits, unless --force says so.
+    """
     done = _history().apply(number, session, commit=commit, force=force)
     if json:
         say_json(
@@ -116,9 +127,14 @@ def export(
     ],
     number: Best = "best",
     session: Session = None,
+    json: Json = False,
 ) -> None:
     """Write an iteration's bundle to a folder."""
-    say(f"wrote {_history().export(number, target, session)}")
+    folder = _history().export(number, target, session)
+    if json:
+        say_json({"written": str(folder)})
+    else:
+        say(f"wrote {folder}")
 
 
 @sessions.command("list", epilog="Example: stitch sessions list --json")
@@ -141,7 +157,10 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove the branches of old local sessions; prints how to bring each back."""
+    """Remove the branches of old local sessions.
+
+    Prints how to bring each back.
+    """
     history = _history()
     old = [session for session in history.sessions() if session.local][keep:]
     for session in old if not dry_run else ():

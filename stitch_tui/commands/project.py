@@ -23,7 +23,10 @@ def init(
     arguments: Init = "",
     json: Json = False,
 ) -> None:
-    """Write this project's stitch.toml for a reference; overwrites nothing, runs nothing."""
+    """Write this project's stitch.toml for a reference.
+
+    Overwrites nothing and runs nothing of yours.
+    """
     from stitch_tui.project_init import initialise
 
     written = initialise(Path.cwd(), reference, inputs, arguments)
@@ -38,7 +41,10 @@ def doctor(
     device: Annotated[str, typer.Option("--device", metavar="KIND", help="auto, cuda or emulator.")] = "",
     json: Json = False,
 ) -> int:
-    """Check what stitch needs here, one line each with a fix; exits 3 when something needed is missing."""
+    """Check what stitch needs here, one line and a fix each.
+
+    Exits 3 when something that the chosen device needs is missing.
+    """
     from stitch_tui.config import load
     from stitch_tui.tools.doctor import examine
     from stitch_tui.tools.errors import ExitCode

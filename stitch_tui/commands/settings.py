@@ -29,7 +29,7 @@ def show(json: Json = False) -> None:
 
 @config.command(epilog="Example: stitch config path")
 def path(json: Json = False) -> None:
-    """Print where the settings files are, and whether the project's is trusted."""
+    """Print where settings files are, and whether trusted."""
     from stitch_tui import trust
     from stitch_tui.config_layers import read
     from stitch_tui.files import project_config_file, user_config_file
@@ -50,7 +50,10 @@ def set_(
     value: Annotated[str, typer.Argument(help="The value, as in TOML; text needs no quotes.")],
     user: User = False,
 ) -> None:
-    """Set one setting in the project's file, keeping its comments and everything else."""
+    """Set one setting in the project's file.
+
+    Comments and everything else in it stay.
+    """
     from stitch_tui.config_edit import set_setting
     from stitch_tui.config_layers import Layer
     from stitch_tui.files import project_config_file, user_config_file
@@ -62,10 +65,10 @@ def set_(
 
 
 def trust(json: Json = False) -> None:
-    """Accept this project's stitch.toml as it is now, and show what it sets.
+    """Accept this project's stitch.toml as it is now.
 
-    Until then, and again after each change by someone else, it cannot name endpoints, key variables,
-    headers, proxies, CA bundles, interpreters or deny rules.
+    Shows what it sets.  Until then, and again after each change by someone else, it cannot name
+    providers, endpoints, key variables, headers, proxies, CA bundles, interpreters or deny rules.
     """
     from stitch_tui.config_edit import accept_project_file
     from stitch_tui.files import project_config_file

@@ -23,10 +23,10 @@ def verify(
     sets: Sets = None,
     json: Json = False,
 ) -> int:
-    """Judge a candidate, from any author, against a reference; exits 0 only when it is correct.
+    """Judge a candidate, from any author, against a reference.
 
-    A kernel of a bundle is held against its own subtask, any other .cu against the whole reference.
-    Progress goes to stderr.
+    Exits 0 only when it is correct.  A kernel of a bundle is held against its own subtask, any
+    other .cu against the whole reference.  Progress goes to stderr.
     """
     from stitch_tui.commands.run import chosen_reference, flags
     from stitch_tui.config import load

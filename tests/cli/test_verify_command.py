@@ -47,7 +47,7 @@ def candidate(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         (["relu.cu"], ExitCode.USAGE, "no reference"),
         (["relu.cu", "--reference", "none.py"], ExitCode.USAGE, "none.py: no such file"),
         (["relu.cu", "--reference", "relu.py", "--set", "device.index=99", "--device", "cuda"],
-         ExitCode.ENVIRONMENT, "no CUDA device 99"),
+         ExitCode.ENVIRONMENT, "the CUDA device was not found"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_judged_is_one_line(
