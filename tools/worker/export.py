@@ -16,6 +16,10 @@ from .interpreter import operands
 from .reference import Reference
 
 Json = dict[str, Any]
+
+OPAQUE = "opaque"
+"""``op`` of the one node that stands for a reference that cannot be exported."""
+
 _KINDS = {
     InputKind.USER_INPUT: "input",
     InputKind.PARAMETER: "parameter",
