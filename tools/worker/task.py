@@ -23,7 +23,7 @@ LONGEST_FORWARD_S = 20.0
 FEW = 0.01
 """Share of integer results (places of maxima) that rounding may turn."""
 
-VARIANT_SECONDS = 20.0
+VARIANT_SECONDS = 30.0
 """The search for small shapes ends after this long, with what it has found."""
 
 
@@ -70,11 +70,12 @@ class Task:
         deadline = time.monotonic() + VARIANT_SECONDS
         own = self.reference.loaded.get_small_inputs is not None
         for candidate in given(self.reference, self.template) if own else self.proposed(deadline):
-            if time.monotonic() > deadline:
-                self.variant_notes.append("the search for small shapes ran out of time")
-                break
             if (variant := self._confirmed(candidate)) is not None:
                 known[variant.name] = variant
+            if time.monotonic() > deadline:
+                break
+        if time.monotonic() > deadline:
+            self.variant_notes.append("the search for small shapes ran out of time")
         if len(known) == 1:
             self.variant_notes.append("no extent of the inputs can change: only full size is checked")
         return known
