@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from stitch_tui.tools.graph import DType, Graph, ValueKind, region_of
+from stitch_tui.tools.worker.export import OPAQUE
 from stitch_tui.tools.worker.interpreter import run_nodes
 from stitch_tui.tools.worker.reference import Options, Reference
-from stitch_tui.tools.worker.target import source_values
-from stitch_tui.tools.worker.task import OPAQUE, Task
+from stitch_tui.tools.worker.sources import source_values
+from stitch_tui.tools.worker.task import Task
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
@@ -156,7 +157,7 @@ def test_graph_is_valid_and_computes_what_the_module_computes(name: str, task: C
     opened = task(name)
     graph = graph_of(opened)
     assert opened.unexportable is None
-    values = source_values(opened, opened.full, opened.full.tensors(7))
+    values = source_values(opened.reference, opened.full.exported, opened.full.tensors(7))
     with torch.no_grad():
         run_nodes(opened.full.exported.graph["nodes"], values, opened.reference.device)
     expected = opened.run(opened.full.draw(7))
@@ -277,3 +278,33 @@ def get_inputs():
     assert [node.op for node in graph_of(task).nodes] == [OPAQUE, "getitem"]
     assert task.unexportable is not None
     assert "complex64" in task.unexportable.why
+
+
+def test_a_size_that_depends_on_values_makes_the_reference_opaque(tmp_path: Path) -> None:
+    source = """
+class Model(nn.Module):
+    def forward(self, x):
+        return x[x > 0].sum()
+def get_inputs():
+    return [torch.randn(3, 8)]
+"""
+    task = open_task(tmp_path, source)
+    assert graph_of(task).nodes[0].op == OPAQUE
+    assert task.unexportable is not None
+    assert "depends on values" in task.unexportable.why
+
+
+def test_a_graph_that_computes_something_else_is_not_believed(tmp_path: Path) -> None:
+    source = """
+CALLS = []
+class Model(nn.Module):
+    def forward(self, x):
+        CALLS.append(1)
+        return x * len(CALLS)
+def get_inputs():
+    return [torch.randn(3, 8)]
+"""
+    task = open_task(tmp_path, source)
+    assert graph_of(task).nodes[0].op == OPAQUE
+    assert task.unexportable is not None
+    assert "computes something else" in task.unexportable.why

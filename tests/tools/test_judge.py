@@ -176,7 +176,7 @@ NOTES = {
     "random": forward("return self.line(x) + torch.rand(3, 2)"),
     "nondeterministic": forward("return self.line(x) + time.perf_counter_ns() % 1000003"),
     "fixed_inputs": inputs("return [torch.arange(12.0).view(3, 4)]"),
-    "reference": inputs("return [torch.randn(3, 4, dtype=torch.float64)]"),
+    "reference": forward("self.seen = x; return self.line(x)"),
 }
 
 
@@ -199,6 +199,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.randn(3, 4), torch.tensor([2, 0])]
 """
+    wide = source.replace("torch.randn(3, 4)", "torch.randn(3, 4, dtype=torch.float64)")
+    assert "float64 inputs" in runner.run(opened(judge, wide)).notes[0].text
     summary = runner.run(opened(judge, source, dtype="bf16"))
     assert [str(item.spec) for item in summary.inputs] == ["bf16[3, 4]", "i64[2]"]
     assert [str(spec) for spec in summary.outputs] == ["bf16[2, 2]", "i64[2]"]
@@ -268,6 +270,7 @@ def test_a_reference_that_outgrows_its_memory_is_ended(tmp_path: Path) -> None:
     assert "1.0 allowed" in error.why
 
 
+@pytest.mark.slow
 def test_a_cancelled_call_ends_the_judge(tmp_path: Path) -> None:
     async def story() -> Judge:
         async with Judge(sys.executable, tmp_path) as judge:
@@ -287,6 +290,7 @@ def test_a_cancelled_call_ends_the_judge(tmp_path: Path) -> None:
     assert not session_members(judge.info["pid"])
 
 
+@pytest.mark.slow
 def test_children_in_their_own_group_do_not_outlive_the_judge(tmp_path: Path) -> None:
     async def story() -> Judge:
         async with Judge(sys.executable, tmp_path) as judge:
@@ -347,6 +351,7 @@ def test_a_program_that_is_no_python_is_an_environment_fault(tmp_path: Path) -> 
         asyncio.run(start("/bin/false", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_judge_ends_with_its_engine(tmp_path: Path) -> None:
     """The engine is killed while the reference hangs in forward."""
     (tmp_path / "model.py").write_text(HEADER + forward("print('hanging'); time.sleep(1000)"))

@@ -12,6 +12,7 @@ from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.target import ProgramTarget
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.template import tensor_leaves
+from stitch_tui.tools.worker.variants import given
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
@@ -167,7 +168,7 @@ def get_small_inputs():
 
 def test_the_references_own_small_inputs_are_used_instead(tmp_path: Path) -> None:
     one = open_task(tmp_path, LINEAR + SMALL.format(returned="[torch.randn(3, 32)]"))
-    assert confirmed(one) == {"full": [[128, 32]], "small_0": [[3, 32]]}
+    assert [c.name for c in given(one.reference, one.template)] == ["small_0"]
     several = "[[torch.randn(3, 32)], [torch.randn(9, 32)]]"
     many = open_task(tmp_path, LINEAR + SMALL.format(returned=several))
     assert confirmed(many) == {"full": [[128, 32]], "small_0": [[3, 32]], "small_1": [[9, 32]]}

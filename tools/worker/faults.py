@@ -131,4 +131,5 @@ def silent_logs() -> Iterator[None]:
 def source_line(where: str, project: Path) -> str:
     """The text of the line that ``file:line`` names, stripped; empty when it cannot be read."""
     name, _, line = where.rpartition(":")
+    linecache.checkcache(str(project / name))
     return linecache.getline(str(project / name), int(line)).strip() if name and line.isdigit() else ""
