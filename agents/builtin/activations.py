@@ -27,8 +27,9 @@ def leaky_relu(x: Expr, slope: float = 0.01) -> Expr:
     return x.compare("gt", 0).select(x, x * slope)
 
 
-@pointwise("prelu.default", "_prelu_kernel.default")
+@pointwise("prelu.default")
 def prelu(x: Expr, slope: Expr) -> Expr:
+    """Slopes lie along the second dimension; `lower` refuses ranks in which that is not the last."""
     return x.compare("gt", 0).select(x, x * slope)
 
 

@@ -98,13 +98,13 @@ class _Lowering:
     def _frame(self) -> Shape:
         if self.rows:
             return self.rows[0]
+        if not self.region.outputs:
+            raise NotFusable("nothing leaves the region")
         return (self.product or self.graph.node[self.region.outputs[0]]).spec.shape
 
     def _require_supported(self) -> None:
         if len(self.frame) > MAX_RANK:
             raise NotFusable(f"more than {MAX_RANK} dimensions")
-        if not self.region.outputs:
-            raise NotFusable("nothing leaves the region")
         for node in self.nodes:
             if len(node.outputs) != 1:
                 raise NotFusable(f"{node.op} returns several tensors")
@@ -295,14 +295,21 @@ class _Lowering:
         return _literal(argument)
 
     def _pointwise(self, node: Node, frame: Shape) -> Expr:
-        if node.op == "aten.dropout.default" and shapes.argument(node, 2, "train"):
-            raise NotFusable("dropout in training mode")
+        self._require_plain_semantics(node)
         operator = operators.POINTWISE[node.op]
         target = self._promoted(node)
         cast: Callable[[Expr], Expr] = (lambda e: e.to(target)) if operator.promote else (lambda e: e)
         arguments = [self._argument(a, frame, cast) for a in node.args]
         named = {k: self._argument(v, frame, cast) for k, v in node.kwargs.items()}
         return _converted(operator.formula(*arguments, **named), node.spec.dtype, narrow=False)
+
+    def _require_plain_semantics(self, node: Node) -> None:
+        if node.op == "aten.dropout.default" and shapes.argument(node, 2, "train"):
+            raise NotFusable("dropout in training mode")
+        if node.op == "aten.prelu.default":
+            slopes = self.graph.spec(shapes.ref(node.args[1])).numel
+            if slopes != 1 and len(node.spec.shape) != 2:
+                raise NotFusable("slopes along a dimension that is not the last")
 
     def _argument(self, argument: Any, frame: Shape, cast: Callable[[Expr], Expr]) -> Any:
         if isinstance(argument, dict) and set(argument) == {"ref"}:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from stitch_tui.agents.builtin import operators
+from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.tools.emulator import Emulator, Mode
 from tests.agents.builtin.support import check, traced
 
@@ -139,7 +140,6 @@ BINARY: list[Callable[..., Tensor]] = [
     lambda x, y: torch.addcmul(x, y, y, value=0.5),
     lambda x, y: torch.addcdiv(x, x, y, value=0.5),
     lambda x, y: torch.clamp(x, min=y),
-    lambda x, y: F.prelu(x, y[:1].abs()),
 ]
 
 INTEGER: list[Callable[..., Tensor]] = [
@@ -179,24 +179,23 @@ def test_functions_of_one_operand_are_pytorchs_up_to_nan_and_infinity(
 
 
 def test_functions_of_positive_and_of_unit_arguments(emulator: Emulator, tmp_path: Path) -> None:
-    check(
-        emulator,
-        tmp_path,
-        traced(Many(POSITIVE), torch.rand(5) + 1),
-        [[torch.rand(29) + 1]],
-        tunes=["scalar"],
-    )
-    check(emulator, tmp_path, traced(Many(UNIT), torch.rand(5)), [[torch.rand(29) - 0.5]], tunes=["scalar"])
+    functions = [*(_first(f) for f in POSITIVE), *(_second(f) for f in UNIT)]
+    case = traced(Many(functions), torch.rand(5) + 1, torch.rand(5) - 0.5)
+    check(emulator, tmp_path, case, [[torch.rand(29) + 1, torch.rand(29) - 0.5]], tunes=["scalar"])
+
+
+def _first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda x, y: function(x)
+
+
+def _second(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda x, y: function(y)
 
 
 def test_functions_of_two_operands(emulator: Emulator, tmp_path: Path) -> None:
-    case = traced(Many(BINARY[:-1]), torch.randn(5), torch.randn(5))
-    check(emulator, tmp_path, case, [[torch.randn(31), torch.randn(31)]], tunes=["vector"])
+    case = traced(Many(BINARY), torch.randn(5), torch.randn(5))
     extremes = [[BEYOND, torch.ones(4)], [torch.ones(4), BEYOND]]
-    comparing = traced(
-        Many([torch.maximum, torch.minimum, lambda x, y: x < y]), torch.randn(4), torch.randn(4)
-    )
-    check(emulator, tmp_path, comparing, extremes, tunes=["vector"])
+    check(emulator, tmp_path, case, [[torch.randn(31), torch.randn(31)], *extremes], tunes=["scalar"])
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, pytest.param(torch.int64, marks=pytest.mark.slow)])
@@ -214,6 +213,21 @@ def test_narrow_floats_are_computed_in_f32(emulator: Emulator, tmp_path: Path, d
 
 
 def test_every_operator_of_the_table_exists_in_pytorch() -> None:
-    for name in (*operators.POINTWISE, *operators.ROWS, *operators.RESHAPES, *operators.CASTS):
+    for name in (
+        *operators.POINTWISE,
+        *operators.ROWS,
+        *operators.RESHAPES,
+        *operators.CASTS,
+        *operators.IDENTITY,
+    ):
         _, packet, overload = name.split(".")
         assert hasattr(getattr(torch.ops.aten, packet), overload), name
+
+
+def test_prelu_slopes_lie_along_the_second_dimension_or_are_one(emulator: Emulator, tmp_path: Path) -> None:
+    module = torch.nn.PReLU(3)
+    case = traced(module, torch.randn(5, 3))
+    inputs = [torch.randn(7, 3), torch.tensor([0.1, 2.0, -3.0])]
+    check(emulator, tmp_path, case, [inputs], tunes=["vector"])
+    assert not plan(traced(module, torch.randn(2, 3, 3)).graph).proposals
+    assert plan(traced(torch.nn.PReLU(), torch.randn(2, 3, 3)).graph).proposals
