@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -247,3 +248,52 @@ def test_starting_imports_neither_models_nor_git_nor_torch() -> None:
     env = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.fixture
+def only_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with git and no compiler."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("git", "env"):
+        found = shutil.which(name)
+        assert found
+        (programs / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(programs))
+
+
+RUN = ("--auto", "m.py", "--device", "emulator")
+
+
+def test_a_run_without_a_repository_says_how_to_make_one(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "m.py").write_text(MODEL)
+    assert "git init" in refused(capsys, ExitCode.ENVIRONMENT, *RUN)
+
+
+def test_a_run_without_git_says_so(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "m.py").write_text(MODEL)
+    monkeypatch.setenv("PATH", "")
+    assert "git is not installed" in refused(capsys, ExitCode.ENVIRONMENT, *RUN)
+
+
+@pytest.mark.usefixtures("only_git")
+def test_a_run_without_a_compiler_says_so_and_changes_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "m.py").write_text(MODEL)
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert "compiler" in refused(capsys, ExitCode.ENVIRONMENT, *RUN)
+    assert subprocess.run(["git", "branch", "-a"], capture_output=True, check=True).stdout == b""
+
+
+def test_a_run_with_a_model_role_is_refused_before_anything_starts(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "m.py").write_text(MODEL)
+    subprocess.run(["git", "init", "-q"], check=True)
+    said = refused(capsys, ExitCode.USAGE, *RUN, "--set", "models.coder.provider=openai")
+    assert "models.coder.provider" in said
