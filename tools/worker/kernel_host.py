@@ -222,7 +222,7 @@ class Backend:
         workspace: torch.Tensor | None,
         bound: torch.Tensor | None,
     ) -> tuple[int, int, int]:
-        """Return code, workspace bytes, bound bytes; findings of the emulator raise."""
+        """Return code, workspace bytes, bound bytes; errors that the emulator finds raise."""
         arguments = list(self.arguments(values))
         count = len(self.kernel.inputs)
         answer = self.runner.call(
@@ -235,8 +235,9 @@ class Backend:
             0 if workspace is None else workspace.numel(),
             0 if bound is None else bound.numel(),
         )
-        if answer.findings:
-            raise HostError(f"{self.kernel.file}: {json.dumps(answer.findings[0])}")
+        for finding in answer.findings:
+            if finding.get("severity") == "error":
+                raise HostError(f"{self.kernel.file}: {json.dumps(finding)}")
         return answer.code, answer.workspace_bytes, answer.bound_bytes
 
     def arguments(self, values: Sequence[torch.Tensor]) -> Iterator[Argument]:

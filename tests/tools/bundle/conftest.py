@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +14,33 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from stitch_tui.tools import worker
 from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, read_bundle, render
-from stitch_tui.tools.emulator import Emulator, Mode
+from stitch_tui.tools.bundle.emulation import emulated
+from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.graph import Graph, region_of
 from stitch_tui.tools.worker.export import export
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.structure import arguments_of, constants_of, structure_of
 
-HOST = Path(worker.__file__).parent / "kernel_host.py"
+KERNELS = Path(__file__).parent / "kernels"
+GAINED = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.randn(5))
+    def forward(self, x):
+        return torch.tanh(F.relu(x) * self.gain)
+def get_inputs():
+    return [torch.randn(3, 5)]
+"""
+CHAIN = """
+class Model(nn.Module):
+    def forward(self, x):
+        y = torch.sin(torch.neg(torch.exp(torch.relu(x.t()))))
+        return y, torch.cos(y).t()
+def get_inputs():
+    return [torch.randn(3, 5)]
+"""
 
 _numbers = count()
 
@@ -156,21 +173,36 @@ def on_emulator(
 ) -> Callable[[Mapping[str, bytes]], Any]:
     """The module of a bundle, its kernels built for the emulator from what `read_bundle` finds."""
 
-    async def build(files: Mapping[str, bytes]) -> dict[str, Any]:
-        table = {}
-        for kernel in read_bundle(files).kernels:
-            if kernel.source:
-                path = tmp_path / kernel.file
-                path.write_text(kernel.source)
-                built = await emulator.build(path, Mode.CHECK, front_end="source")
-                assert built.ok, built.log
-                table[kernel.file] = {"argv": emulator.runner_argv(built), "env": emulator.runner_env()}
-        return table
-
     def make(files: Mapping[str, bytes]) -> Any:
-        (tmp_path / "kernels.json").write_text(json.dumps(asyncio.run(build(files))))
-        monkeypatch.setenv("STITCH_KERNELS", str(tmp_path / "kernels.json"))
-        monkeypatch.setenv("STITCH_HOST", str(HOST))
+        kernels = read_bundle(files).kernels
+        for name, value in asyncio.run(emulated(kernels, emulator, tmp_path, front_end="source")).items():
+            monkeypatch.setenv(name, value)
         return load(files)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def unary() -> Callable[[str], str]:
+    """Source of a kernel that computes an expression of ``v`` for each element."""
+    text = (KERNELS / "unary.cu").read_text()
+    return lambda expression: text.replace("EXPRESSION", expression)
+
+
+@pytest.fixture(scope="session")
+def gained(case: Callable[..., Case]) -> tuple[Case, Program]:
+    """One kernel with a weight, workspace, bound memory and attributes, and one node of PyTorch."""
+    exported = case(GAINED)
+    kernel = exported.kernel("s01", ["relu", "mul"], (KERNELS / "gain.cu").read_text())
+    region = kernel.region.model_copy(update={"ints": (7,), "floats": (1.0,)})
+    return exported, exported.program([kernel.model_copy(update={"region": region})])
+
+
+@pytest.fixture(scope="session")
+def chain(case: Callable[..., Case], unary: Callable[[str], str]) -> tuple[Case, Program]:
+    """A program of kernels that read each other's results."""
+    exported = case(CHAIN)
+    bodies = {"relu": "v > 0 ? v : 0", "exp": "expf(v)", "neg": "-v", "sin": "sinf(v)", "cos": "cosf(v)"}
+    return exported, exported.program(
+        [exported.kernel(f"k-{op}", [op], unary(b)) for op, b in bodies.items()]
+    )
