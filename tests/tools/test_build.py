@@ -293,19 +293,22 @@ def test_cancelling_a_build_ends_its_compiler_and_frees_its_place(tmp_path: Path
     source, started = tmp_path / "k.cu", tmp_path / "started"
     source.write_text(HOST_ONLY)
     os.mkfifo(started)
+    reader = os.open(started, os.O_RDONLY | os.O_NONBLOCK)
     _program(tmp_path / "nvcc", f"sleep 600 & echo $! > '{started}'; wait")
     toolkit = Toolkit(nvcc=tmp_path / "nvcc", host_compiler=tmp_path / "nvcc")
     cache = tmp_path / "cache"
 
     async def cancelled() -> int:
         task = asyncio.create_task(build_cuda(source, arch="sm_90", toolkit=toolkit, cache=cache))
-        compiler = int(await asyncio.to_thread(started.read_text))
+        assert (await asyncio.to_thread(select.select, [reader], [], [], 20))[0]
+        compiler = int(os.read(reader, 100))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return compiler
 
     compiler = asyncio.run(cancelled())
+    os.close(reader)
     assert _ended(compiler)
     assert not any((cache / "scratch").iterdir())
     _program(tmp_path / "nvcc", "exit 7")
