@@ -82,9 +82,7 @@ def screen_source(text: str, file: str) -> Screen:
             Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
             for message, line in sorted(evidence, key=lambda item: item[1])
         ),
-        questions=tuple(
-            f"line {line}: {name} {QUESTIONS[name]}" for name, line in mentions if name in QUESTIONS
-        ),
+        questions=tuple(f"line {line}: {name} {QUESTIONS[name]}" for name, line in asked),
     )
 
 

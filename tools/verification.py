@@ -35,6 +35,8 @@ CHECK_SECONDS = 1800.0
 BUILD_SECONDS = 180.0
 EMULATED_FLOPS = 4e9
 """A region with more than this is not run at full size on the emulator (about 0.4 GFLOP/s)."""
+BELIEVED = 0.9
+"""Share of the speed of light below which a time is not believed."""
 SHUFFLED = 3
 """Seed of the thread order in the emulator's second run; the first goes upward."""
 
@@ -91,6 +93,7 @@ async def verify_region(
     region: Region,
     *,
     flops: float = 0.0,
+    bound_us: float | None = None,
     time_it: bool = True,
     on_event: OnEvent | None = None,
 ) -> Verdict:
@@ -98,6 +101,7 @@ async def verify_region(
 
     Args:
         flops: of the region at full size; decides whether the emulator can run it there.
+        bound_us: the speed of light for the region; a time below `BELIEVED` of it is quarantined.
         time_it: measure a correct candidate where there is a GPU.
         on_event: ``(event, data)``: ``stage``, and ``trial`` after each comparison.
 
@@ -105,7 +109,7 @@ async def verify_region(
         StitchError: the reference or the judge is at fault, never the candidate.
     """
     target = {"kind": "region", "region": region.model_dump(mode="json")}
-    return await _Verification(bench, target, flops, time_it, on_event).of_kernel(source)
+    return await _Verification(bench, target, flops, bound_us, time_it, on_event).of_kernel(source)
 
 
 async def verify_program(
@@ -114,6 +118,7 @@ async def verify_program(
     kernels: Mapping[str, Path] | None = None,
     *,
     flops: float = 0.0,
+    bound_us: float | None = None,
     small_shapes: bool = False,
     time_it: bool = True,
     on_event: OnEvent | None = None,
@@ -122,11 +127,10 @@ async def verify_program(
 
     Args:
         module: ``stitched/model_new.py``, or any module in KernelBench's form.
-        kernels: the bundle's ``.cu`` files by the name that its plan gives them; built for the emulator
-            where there is no GPU.
+        kernels: the bundle's ``.cu`` files by file name; built for the emulator where there is no GPU.
         small_shapes: try the reference's small shapes too; a bundle is made for one shape.
     """
-    verification = _Verification(bench, {"kind": "program"}, flops, time_it, on_event)
+    verification = _Verification(bench, {"kind": "program"}, flops, bound_us, time_it, on_event)
     return await verification.of_module(module, kernels or {}, small_shapes)
 
 
@@ -135,6 +139,7 @@ class _Verification:
     bench: Bench
     target: Json
     flops: float
+    bound_us: float | None
     time_it: bool
     on_event: OnEvent | None
     draft: Verdict = field(init=False)
@@ -152,18 +157,23 @@ class _Verification:
             return self._ended(Category.ENVIRONMENT, str(fault))
 
     async def of_module(self, module: Path, kernels: Mapping[str, Path], small_shapes: bool) -> Verdict:
-        with tempfile.TemporaryDirectory(prefix="stitch-") as folder:
-            try:
-                environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, Path(folder))
-                if environment is None:
-                    return self._concluded()
-                runner = self._module_runner(module, environment)
-                trials = self._affordable({} if small_shapes else {"small": []})
-                if await self._check("correctness", runner, trials, None):
-                    await self._time(runner)
-            except EnvironmentFault as fault:
-                return self._ended(Category.ENVIRONMENT, str(fault))
+        try:
+            with tempfile.TemporaryDirectory(prefix="stitch-kernels-") as folder:
+                await self._module(module, kernels, small_shapes, Path(folder))
+        except EnvironmentFault as fault:
+            return self._ended(Category.ENVIRONMENT, str(fault))
         return self._concluded()
+
+    async def _module(
+        self, module: Path, kernels: Mapping[str, Path], small_shapes: bool, folder: Path
+    ) -> None:
+        environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, folder)
+        if environment is None:
+            return
+        runner = self._module_runner(module, environment)
+        trials = self._affordable({} if small_shapes else {"small": []})
+        if await self._check("correctness", runner, trials, None):
+            await self._time(runner)
 
     async def _on_gpu(self, source: Path) -> Verdict:
         cuda = self.bench.cuda
@@ -236,7 +246,7 @@ class _Verification:
                 return None
             hosts[name] = {"argv": emulator.runner_argv(build), "env": emulator.runner_env()}
         table = folder / "kernels.json"
-        table.write_text(json.dumps(hosts))
+        table.write_text(json.dumps(hosts), encoding="utf-8")
         return {"STITCH_HOST": str(KERNEL_HOST), "STITCH_KERNELS": str(table)}
 
     def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
@@ -334,7 +344,11 @@ class _Verification:
             findings = tuple(Finding.model_validate(finding) for finding in report["findings"])
             self._fail(Category(report["category"]), findings)
             return
-        self._update(timing=Timing.model_validate(report["timing"]))
+        timing = Timing.model_validate(report["timing"])
+        self._update(timing=timing)
+        if self.bound_us and timing.candidate.median_us < BELIEVED * self.bound_us:
+            self._update(flags=(*self.draft.flags, Flag.QUARANTINED))
+            self._note({"bound_us": self.bound_us})
         for reason in report["unchecked"]:
             self._unchecked(reason)
 
