@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from stitch_tui.tools.emulator.sources import Sources, read_sources
 from stitch_tui.tools.emulator.store import Store, digest, digest_files
 from stitch_tui.tools.emulator.toolchain import (
     ABI,
+    HEADERS,
     HERE,
     RUNTIME,
     FrontEnd,
@@ -117,7 +118,9 @@ class Emulator:
         return [ptx] if wanted == FrontEnd.PTX else [source, ptx]
 
     async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, deadline: Deadline) -> Build:
-        identity = digest(compiler.kind, mode, compiler.identity(mode), _own_sources(), sources.sha256)
+        identity = digest(
+            compiler.kind, mode, compiler.identity(mode), _digest_below(HERE, ABI), sources.sha256
+        )
         key = identity[:32]
         runtime = await self._runtime(compiler.kind, mode)
         record = self.store.root / key / "build.json"
@@ -168,7 +171,7 @@ class Emulator:
         """The emulator's own object file for this mode, compiled once."""
         tools = await self._toolchain()
         flags = tools.runtime_flags(mode, front_end)
-        name = f"runtime-{front_end}-{mode}-{digest(tools.version, *flags, _own_sources())[:16]}.o"
+        name = f"runtime-{front_end}-{mode}-{digest(tools.version, *flags, _digest_below(RUNTIME, HEADERS, ABI))[:16]}.o"
         made = self.store.root / name
         async with self.store.only_builder(name):
             if made.is_file():
@@ -186,10 +189,10 @@ class Emulator:
                 return self.store.publish(folder / name, name)
 
 
-def _own_sources() -> str:
-    """The emulator itself is part of every key."""
-    own: Iterable[Path] = (path for root in (HERE, ABI) for path in root.rglob("*") if path.is_file())
-    return digest_files(path for path in own if "__pycache__" not in path.parts)
+def _digest_below(*folders: Path) -> str:
+    """Over every file of these folders: the emulator itself is part of every key."""
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return digest_files(path for path in files if "__pycache__" not in path.parts)
 
 
 def _most_telling(builds: Sequence[Build]) -> Build:

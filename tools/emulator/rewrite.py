@@ -26,7 +26,6 @@ from stitch_tui.tools.verdict import Category, Finding
 INCLUDE = re.compile(r'([ \t]*#[ \t]*include[ \t]*)"([^"]+)"(.*)', re.S)
 DEFINE = re.compile(r"([ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?)(.*)", re.S)
 VOID_CAST = re.compile(r"\(\s*\(\s*(?:const\s+)?void\s*\*\s*\)")
-NULL_ARGUMENT = re.compile(r"(^|,)(\s*)NULL(\s*)(?=,|$)")
 FUNCTION_STARTS_AFTER = (")", "const", "noexcept", "else", "do", "try")
 TAKES_KERNEL = (
     "cudaLaunchKernel",
@@ -175,7 +174,8 @@ def _rewrite_launch(cursor: Cursor, i: int) -> int:
     last = cursor.closing(opening)
     kernel = text_of(cursor.tokens[first:i]).strip()
     config = text_of(cursor.tokens[i + 1 : config_end])
-    arguments = NULL_ARGUMENT.sub(r"\1\2nullptr\3", text_of(cursor.tokens[opening + 1 : last]))
+    _name_null(cursor, opening, last)
+    arguments = text_of(cursor.tokens[opening + 1 : last])
     shown = re.sub(r"\s+", " ", kernel.replace("\\", "").replace('"', "'"))
     text = (
         f'::stitch_emu::bind("{shown}", STITCH_HERE, ::stitch_emu::Cfg({config}), '
@@ -183,6 +183,14 @@ def _rewrite_launch(cursor: Cursor, i: int) -> int:
     )
     _replace_keeping(cursor, first, last, text)
     return first
+
+
+def _name_null(cursor: Cursor, opening: int, last: int) -> None:
+    """An argument ``NULL`` is an integer to a template; ``nullptr`` converts to the kernel's pointer."""
+    for k in range(opening + 1, last):
+        alone = cursor.text(cursor.before(k)) in ("(", ",") and cursor.text(cursor.after(k)) in (",", ")")
+        if cursor.text(k) == "NULL" and alone:
+            cursor.tokens[k].text = "nullptr"
 
 
 def _replace_keeping(cursor: Cursor, first: int, last: int, text: str) -> None:

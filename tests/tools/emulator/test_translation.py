@@ -13,6 +13,7 @@ from stitch_tui.tools.emulator.ptx.vocabulary import UnknownPtx, split_operands
 from stitch_tui.tools.emulator.rewrite import rewrite
 from stitch_tui.tools.emulator.sources import read_sources
 from stitch_tui.tools.emulator.tokens import text_of, tokenize
+from stitch_tui.tools.emulator.toolchain import HEADERS
 
 FRAGMENTS = st.sampled_from(
     [
@@ -98,10 +99,12 @@ def test_shared_variables_of_ptx_do_not_touch() -> None:
 
 
 def test_an_error_inside_our_headers_is_told_at_the_candidate_s_line() -> None:
-    from stitch_tui.tools.emulator.toolchain import HEADERS
-
-    text = f"{HEADERS}/cuda_runtime.h: In instantiation of 'f':\ngemm.cu:7:3:   required from here\n{HEADERS}/cuda_runtime.h:9:1: error: no match\n"
-    (finding,) = compiler_errors(text)
+    lines = (
+        f"{HEADERS}/cuda_runtime.h: In instantiation of 'f':",
+        "gemm.cu:7:3:   required from here",
+        f"{HEADERS}/cuda_runtime.h:9:1: error: no match",
+    )
+    (finding,) = compiler_errors("\n".join(lines))
     assert (finding.file, finding.line, finding.message) == ("gemm.cu", 7, "no match")
 
 
@@ -110,6 +113,7 @@ def test_the_same_error_from_two_instantiations_is_told_once() -> None:
 
 
 def test_an_undefined_function_names_its_line_once() -> None:
-    text = "/usr/bin/ld: ./a.cu:5: undefined reference to `helper(int)'\n/usr/bin/ld: ./a.cu:9: undefined reference to `helper(int)'\n"
-    (finding,) = linker_errors(text)
+    (finding,) = linker_errors(
+        "\n".join(f"ld: ./a.cu:{n}: undefined reference to `helper(int)'" for n in (5, 9))
+    )
     assert (finding.file, finding.line) == ("a.cu", 5)
