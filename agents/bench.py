@@ -64,7 +64,9 @@ async def _cuda(device: Device, settings: Settings) -> Cuda | None:
         return None
     toolkit = await find_toolkit(settings.reference.python)
     toolkit.require_nvcc()
-    return Cuda(name=device.name, arch=device.arch, toolkit=toolkit, cache=cache_dir("builds"))
+    return Cuda(
+        name=device.name, arch=device.arch, toolkit=toolkit, cache=cache_dir("builds"), uuid=device.uuid
+    )
 
 
 def _emulator(needed: bool) -> Emulator | None:
