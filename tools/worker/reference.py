@@ -16,6 +16,8 @@ from .faults import Fault, foreign
 from .loading import Loaded, load
 from .template import tensor_leaves
 
+__all__ = ["Options", "Outcome", "Reference", "cast", "seed_everything"]
+
 Tensor = torch.Tensor
 
 KEPT_BYTES = 64 << 20
