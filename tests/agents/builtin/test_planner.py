@@ -173,6 +173,7 @@ def test_the_first_attempts_at_an_example_are_right(emulator: Emulator, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", EXAMPLES)
