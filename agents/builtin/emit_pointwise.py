@@ -15,7 +15,7 @@ def strategies(subtask: Subtask) -> list[Tune]:
     return [
         Tune("vector", many, {"THREADS": 256, "PACK": pack}),
         Tune("vector-small-blocks", many, {"THREADS": 128, "PACK": pack}),
-        Tune("scalar", "Each thread computes one element at a time.", {"THREADS": 256, "PACK": 1}),
+        Tune("scalar", "Each thread computes one element at a time.", {"THREADS": 256}),
     ]
 
 
@@ -95,7 +95,7 @@ def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
         "  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = last < 0 ? 0 : space.stride[o][last];",
     ]
     scalar = f"{name}<1>{launch.format(1)}({arguments});"
-    if tune.constants["PACK"] == 1:
+    if "PACK" not in tune.constants:
         body.append(f"  {scalar}")
     else:
         body += [

@@ -72,8 +72,7 @@ def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[
 
 def _worthwhile(graph: Graph, subtask: Subtask, node: Node) -> bool:
     """A value much smaller than the space would be computed again at each of its points."""
-    frame = max(graph.spec(v).numel for v in (*subtask.region.outputs, *subtask.region.nodes))
-    if node.spec.numel == frame:
+    if node.spec.numel == subtask.points:
         return True
     if subtask.kind is not Kind.ROWS:
         return False

@@ -179,6 +179,8 @@ class Subtask:
     title: str
     rank: int
     """Dimensions of the space."""
+    points: int
+    """Elements of the space in this graph; a hint, the kernel reads its own extents."""
     accesses: tuple[Access, ...]
     dag: ScalarDag
     root: GemmRoot | RowsRoot | None = None

@@ -69,6 +69,7 @@ class _Lowering:
             region=self.region,
             title=title_of(self.nodes),
             rank=len(self.frame),
+            points=shapes.numel(self.frame),
             accesses=tuple(self.accesses),
             dag=ScalarDag(tuple(self.program.instrs), stores),
             root=root,

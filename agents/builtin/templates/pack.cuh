@@ -27,7 +27,7 @@ __device__ __forceinline__ void store_pack(T* p, int64_t inner, int live, const 
 }
 
 // Whether an operand can be moved in packs of `vec` elements of `size` bytes.
-static bool packs(const Space& s, int operand, const stitch_tensor& t, int size, int vec, bool written) {
+[[maybe_unused]] static bool packs(const Space& s, int operand, const stitch_tensor& t, int size, int vec, bool written) {
   if (s.rank == 0) return false;
   if (s.inner[operand] == 0 && !written) return true;
   if (s.inner[operand] != 1 || reinterpret_cast<uintptr_t>(t.data) % (size * vec) != 0) return false;

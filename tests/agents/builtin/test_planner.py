@@ -140,6 +140,14 @@ def test_a_small_value_is_not_computed_again_at_every_point() -> None:
     assert titles(cut) == {"add", "tanh"}
 
 
+def test_a_row_sum_takes_its_producers_and_a_product_its_transposed_weight() -> None:
+    square = plan_of(lambda x: (x * 2).pow(2).sum(-1), torch.randn(8, 5))
+    assert titles(square) == {"mul+pow+sum"}
+    wide = plan_of(lambda x, w: F.relu(x @ w.t()), torch.randn(2, 64), torch.randn(32, 64))
+    assert titles(wide) == {"matmul+relu"}
+    assert not wide.leftovers
+
+
 def test_the_same_attempt_gives_the_same_bytes_and_attempts_end() -> None:
     first, second = example("gated_mlp").graph, example("gated_mlp").graph
     for a, b in zip(plan(first).proposals, plan(second).proposals, strict=True):
@@ -165,6 +173,7 @@ def test_the_first_attempts_at_an_example_are_right(emulator: Emulator, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", EXAMPLES)

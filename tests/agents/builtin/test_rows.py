@@ -55,6 +55,7 @@ def test_rows_of_every_length_from_one_element_to_more_than_registers_hold(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("length", [100, 4000, 20000])
 def test_every_strategy_for_every_length(emulator: Emulator, tmp_path: Path, length: int) -> None:
     case = traced(Many(LAST_AXIS), torch.randn(2, length))
