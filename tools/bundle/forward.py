@@ -10,7 +10,8 @@ from stitch_tui.tools.bundle.schedule import Step, reads, writes
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Source, ValueKind
 
-_TAKEN = {"self", "torch", "aten", "w", "kernel", DEVICE, "nn", "float", "getattr", "stitch_same"}
+_LOCAL = {"w", "kernel", DEVICE}
+_GLOBAL = {"self", "torch", "aten", "float", "getattr", "stitch_same"}
 
 
 def forward_text(program: Program, steps: Sequence[Step]) -> str:
@@ -30,6 +31,7 @@ def forward_text(program: Program, steps: Sequence[Step]) -> str:
     lines = [
         "@torch.no_grad()",
         f"def forward({', '.join(['self', *arguments])}):",
+        *(f"    {alias} = {name}" for name, alias in _aliases(arguments).items() if alias != name),
         *(f"    {line}" for line in _plain_values(arguments)),
         f"    {unpacked} = self._stitch.enter(self, {{{checked}}})",
         *(f"    {line}" for line in body),
@@ -52,10 +54,24 @@ def arguments_of(program: Program) -> dict[str, Structure]:
     return {_identifier(source.target): TENSOR for source in inputs}
 
 
+def _aliases(arguments: Mapping[str, Structure]) -> dict[str, str]:
+    """The variable for each argument: another name where ours would hide it."""
+    if shadowing := sorted(_GLOBAL.intersection(arguments)):
+        raise UsageError(f"an argument of forward is called {shadowing[0]}", advice="rename it")
+    aliases = {}
+    for name in arguments:
+        alias = name
+        while alias in _LOCAL or (alias != name and alias in arguments):
+            alias += "_"
+        aliases[name] = alias
+    return aliases
+
+
 def _leaves_by_source(program: Program, arguments: Mapping[str, Structure]) -> Iterator[tuple[str, str]]:
     """Source id of each graph input and the expression that reaches it."""
     sources = [source.id for source in program.graph.sources if source.kind is ValueKind.INPUT]
-    leaves = [leaf for name, structure in arguments.items() for leaf in _paths(name, structure)]
+    aliases = _aliases(arguments)
+    leaves = [leaf for name, structure in arguments.items() for leaf in _paths(aliases[name], structure)]
     if len(sources) != len(leaves):
         raise UsageError(f"the graph has {len(sources)} inputs, its arguments hold {len(leaves)} tensors")
     yield from zip(sources, leaves, strict=True)
@@ -77,8 +93,8 @@ def _paths(path: str, structure: Structure) -> Iterator[str]:
 
 def _plain_values(arguments: Mapping[str, Structure]) -> Iterator[str]:
     """Checks of the arguments that are no tensors: they are built into the program."""
-    for name, structure in arguments.items():
-        yield from _plain(name, structure)
+    for name, alias in _aliases(arguments).items():
+        yield from _plain(alias, arguments[name])
 
 
 def _plain(path: str, structure: Structure) -> Iterator[str]:
@@ -98,7 +114,7 @@ def _names(program: Program, leaves: Mapping[str, str], arguments: Mapping[str, 
     for source in program.graph.sources:
         if source.kind is not ValueKind.INPUT:
             names[source.id] = f"w[{literal(source.target)}]"
-    taken = _TAKEN | set(arguments)
+    taken = {*_LOCAL, *_GLOBAL, *arguments, *_aliases(arguments).values()}
     for node in program.graph.nodes:
         name = _identifier(node.id)
         while name in taken:

@@ -70,9 +70,8 @@ def _count(program: Program) -> str:
 
 def _module(program: Program, docstring: str, embedded: str, files: str, make: str) -> str:
     loader, module = map(_part, _NAMES)
-    imports = sorted({line for text in (loader, module) for line in _imports(text)}, key=_import_order)
     bodies = "".join(f"{_RULE}{text.partition(_RULE)[2].rstrip()}\n\n\n" for text in (loader, module))
-    standard = "\n".join(line for line in imports if "torch" not in line)
+    standard = "\n".join(_imports(loader, module))
     return (
         f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n{embedded}'
         f"{bodies}{_RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program, files, make)}"
@@ -83,17 +82,18 @@ def _part(name: str) -> str:
     return (_PARTS / name).read_text(encoding="utf-8")
 
 
-def _imports(text: str) -> Iterator[str]:
-    """Import lines of a part, without those between the parts; names from one module are merged later."""
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Import):
-            yield from (f"import {alias.name}" for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith("stitch_tui"):
-            yield from (f"from {node.module} import {alias.name}" for alias in node.names)
-
-
-def _import_order(line: str) -> tuple[bool, str]:
-    return line.startswith("from"), line
+def _imports(*texts: str) -> Iterator[str]:
+    """The import lines of all parts together, but for torch and for what one part takes from another."""
+    statements = [statement for text in texts for statement in ast.parse(text).body]
+    modules = {a.name for s in statements if isinstance(s, ast.Import) for a in s.names if a.name != "torch"}
+    froms = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
+    names: dict[str, set[str]] = {}
+    for statement in froms:
+        module = statement.module or ""
+        if module.partition(".")[0] not in ("torch", "stitch_tui"):
+            names.setdefault(module, set()).update(alias.name for alias in statement.names)
+    yield from (f"import {name}" for name in sorted(modules))
+    yield from (f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names))
 
 
 def _class(program: Program, files: str, make: str) -> str:

@@ -43,7 +43,7 @@ def _summary(program: Program) -> Iterator[str]:
         yield from (f"* not checked: {one_line(line)}" for line in verdict.unchecked)
     yield ""
     yield (
-        f"CUDA kernels ({len(program.stitched)} files) own {owned} of {len(program.graph.nodes)} operators "
+        f"CUDA kernels, {len(program.stitched)} of them, own {owned} of {len(program.graph.nodes)} operators "
         f"and cover {covered.share:.0%}, {_BASIS[covered.basis]}. PyTorch runs the rest."
     )
 
@@ -55,7 +55,7 @@ def _table(program: Program) -> Iterator[str]:
         verdict = kernel.verdict
         cells = [_title(kernel), str(len(kernel.region.nodes))]
         if verdict is None:
-            cells += [kernel.state if kernel.source else "PyTorch", "", "", "", ""]
+            cells += ["not verified" if kernel.source else "PyTorch", "", "", "", ""]
         else:
             cells += [_judged(verdict), _error(verdict), *_time(verdict), verdict.device]
         yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

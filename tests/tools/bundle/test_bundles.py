@@ -209,6 +209,22 @@ def test_foreign_text_stays_text(case: Any, load: Any) -> None:
     assert rows[0].count("|") == 8
 
 
+def test_a_mutated_buffer_is_written_by_the_kernel_s_result(case: Any, load: Any) -> None:
+    exported = case(REFERENCE)
+    module = load(render(exported.program([exported.kernel("s01", ["add"], "//\n")])))
+    (kernel,) = module.ModelNew.stitch_program.kernels
+    (counter,) = kernel.inputs
+    assert (counter.name, counter.flags, counter.fixed) == ("norm.num_batches_tracked", 2, False)
+    (new,) = kernel.outputs
+    assert (new.flags, new.offset) == (2, 0), "a buffer's new value, alive until it is copied"
+
+
+def test_arguments_that_would_hide_torch_are_refused(case: Any) -> None:
+    exported = case(REFERENCE)
+    with pytest.raises(UsageError, match="an argument of forward is called torch"):
+        render(exported.program().model_copy(update={"inputs": {"torch": "tensor"}}))
+
+
 @pytest.mark.parametrize("name", ["../s01", "s/01", "", "1", "s 01", "s01\n"])
 def test_ids_name_files(name: str, case: Any) -> None:
     region = program(case).kernels[0].region

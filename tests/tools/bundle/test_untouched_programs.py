@@ -109,6 +109,17 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.randint(0, 10, (2, 3))]
 """
+NAMES = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = nn.Parameter(torch.ones(3))
+    def forward(self, w, w_, device=None, kernel=2):
+        relu = torch.relu(w) + w_ * self.x + torch.arange(3, device=w.device)
+        return relu * kernel
+def get_inputs():
+    return [torch.randn(3), torch.randn(3), None, 2]
+"""
 ALL = {name: text for name, text in globals().items() if name.isupper() and isinstance(text, str)}
 
 
