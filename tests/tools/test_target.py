@@ -13,7 +13,8 @@ from stitch_tui.tools.graph import Graph, InvalidRegion, region_of
 from stitch_tui.tools.worker.faults import Fault
 from stitch_tui.tools.worker.interpreter import run_nodes
 from stitch_tui.tools.worker.reference import Options, Reference
-from stitch_tui.tools.worker.target import ProgramTarget, Target, source_values, target_of
+from stitch_tui.tools.worker.sources import source_values
+from stitch_tui.tools.worker.target import ProgramTarget, Target, target_of
 from stitch_tui.tools.worker.task import Task
 
 SOURCE = """
@@ -93,7 +94,7 @@ def test_any_region_on_its_captured_border_gives_the_values_of_the_whole(
         target = region_target(task, graph, nodes)
     except InvalidRegion:
         return
-    values = source_values(task, task.full, task.full.tensors(11))
+    values = source_values(task.reference, task.full.exported, task.full.tensors(11))
     with torch.no_grad():
         run_nodes(task.full.exported.graph["nodes"], values, task.reference.device)
     border = target.draw("full", 11)

@@ -1,5 +1,6 @@
 """Small shape variants: what can change is found, what cannot is left, and each one runs."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from stitch_tui.tools.worker.faults import Fault
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.target import ProgramTarget
 from stitch_tui.tools.worker.task import Task
+from stitch_tui.tools.worker.template import tensor_leaves
+from stitch_tui.tools.worker.variants import given
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
@@ -20,6 +23,12 @@ def open_task(folder: Path, source: str, **options: Any) -> Task:
 
 
 def shapes(task: Task) -> dict[str, list[list[int]]]:
+    """Shapes that the search proposes, before any of them is run and exported."""
+    proposed = task.proposed(time.monotonic() + 60)
+    return {c.name: [list(leaf.shape) for leaf in tensor_leaves(c.draw(1))] for c in proposed}
+
+
+def confirmed(task: Task) -> dict[str, list[list[int]]]:
     return {name: [spec["shape"] for spec in v.inputs] for name, v in task.variants.items()}
 
 
@@ -37,7 +46,7 @@ def get_inputs():
 
 def test_the_batch_changes_and_the_features_that_meet_weights_do_not(tmp_path: Path) -> None:
     task = open_task(tmp_path, LINEAR)
-    assert shapes(task) == {
+    assert confirmed(task) == {
         "full": [[128, 32]],
         "small_odd": [[5, 32]],
         "ones": [[1, 32]],
@@ -63,9 +72,9 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.randn(48, 80), torch.randn(80, 64)]
 """
-    found = shapes(open_task(tmp_path, source))
-    assert found["small_odd"] == [[11, 5], [5, 7]]
-    assert found["ones"] == [[1, 1], [1, 1]]
+    sizes = shapes(open_task(tmp_path, source))
+    assert sizes["small_odd"] == [[11, 5], [5, 7]]
+    assert sizes["ones"] == [[1, 1], [1, 1]]
 
 
 def test_extents_that_a_whole_group_cannot_change_are_tried_apart(tmp_path: Path) -> None:
@@ -98,9 +107,9 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.randn(32, 6)]
 """
-    found = shapes(open_task(tmp_path, source))
-    assert "ones" not in found
-    assert found["small_odd"] == [[5, 6]]
+    sizes = shapes(open_task(tmp_path, source))
+    assert "ones" not in sizes
+    assert sizes["small_odd"] == [[5, 6]]
 
 
 def test_patches_shrink_by_powers_of_two(tmp_path: Path) -> None:
@@ -117,7 +126,7 @@ def get_inputs():
 def test_nothing_that_can_change_leaves_full_size_and_says_so(tmp_path: Path) -> None:
     source = LINEAR.replace("self.line(x)", "self.line(x.view(128, 32))")
     task = open_task(tmp_path, source)
-    assert list(shapes(task)) == ["full"]
+    assert list(confirmed(task)) == ["full"]
     assert any("only full size" in note for note in task.variant_notes)
 
 
@@ -130,11 +139,12 @@ def get_inputs():
     return [torch.tril(torch.rand(40, 40) + 1)]
 """
     task = open_task(tmp_path, source)
-    (small,) = task.variants["small_odd"].tensors(3)
+    draw = next(c.draw for c in task.proposed(time.monotonic() + 60) if c.name == "small_odd")
+    small = draw(3)[0]
     assert small.shape == (5, 5)
     assert torch.equal(small, small.tril())
     assert (small.diagonal() >= 1).all()
-    assert not torch.equal(small, task.variants["small_odd"].tensors(4)[0])
+    assert not torch.equal(small, draw(4)[0])
 
 
 def test_indices_that_leave_the_smaller_table_drop_the_variant_with_a_note(tmp_path: Path) -> None:
@@ -158,10 +168,10 @@ def get_small_inputs():
 
 def test_the_references_own_small_inputs_are_used_instead(tmp_path: Path) -> None:
     one = open_task(tmp_path, LINEAR + SMALL.format(returned="[torch.randn(3, 32)]"))
-    assert shapes(one) == {"full": [[128, 32]], "small_0": [[3, 32]]}
+    assert [c.name for c in given(one.reference, one.template)] == ["small_0"]
     several = "[[torch.randn(3, 32)], [torch.randn(9, 32)]]"
     many = open_task(tmp_path, LINEAR + SMALL.format(returned=several))
-    assert shapes(many) == {"full": [[128, 32]], "small_0": [[3, 32]], "small_1": [[9, 32]]}
+    assert confirmed(many) == {"full": [[128, 32]], "small_0": [[3, 32]], "small_1": [[9, 32]]}
     assert many.variants["small_1"].tensors(1)[0].shape == (9, 32)
 
 
@@ -175,8 +185,7 @@ def test_an_opaque_reference_has_variants_too(tmp_path: Path) -> None:
     source = LINEAR.replace("return torch", "return x if x.sum() > 1e9 else torch")
     task = open_task(tmp_path, source)
     assert task.full.exported.graph["nodes"][0]["op"] == "opaque"
-    found = task.variants
-    assert set(found) >= {"full"}
+    assert list(task.variants) == ["full", "small_odd", "ones", "small_even", "medium"]
     target = ProgramTarget(task)
-    for name in found:
+    for name in task.variants:
         assert target.evaluate(target.draw(name, 1), "own", name)[0].shape == target.specs(name)[1][0].shape

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 import torch
 
 from .reference import Outcome
-from .task import Task
+from .task import LONGEST_FORWARD_S, Task
 from .template import Template, tensor_leaves
-
-LONGEST_FORWARD_S = 20.0
-"""A slower forward pass is not repeated just to look at it."""
 
 Tensor = torch.Tensor
 Note = dict[str, str]

@@ -52,6 +52,8 @@ def encode_spec(tensor: torch.Tensor) -> dict[str, Any]:
     """A tensor's shape, dtype and strides (None when contiguous) as ``TensorSpec``."""
     if tensor.layout is not torch.strided:
         raise Unencodable(f"{tensor.layout} tensors")
+    if not all(isinstance(extent, int) for extent in tensor.shape):
+        raise Unencodable("a shape that depends on values")
     return {
         "shape": [int(extent) for extent in tensor.shape],
         "dtype": dtype_name(tensor.dtype),

@@ -11,11 +11,15 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from . import cost
 from .encoding import Unencodable, encode, encode_spec
-from .faults import LONGEST_WHY, Located, source_line
+from .faults import LONGEST_WHY, Located, silent_logs, source_line
 from .interpreter import operands
 from .reference import Reference
 
 Json = dict[str, Any]
+
+OPAQUE = "opaque"
+"""``op`` of the one node that stands for a reference that cannot be exported."""
+
 _KINDS = {
     InputKind.USER_INPUT: "input",
     InputKind.PARAMETER: "parameter",
@@ -68,7 +72,7 @@ def export(reference: Reference, args: Sequence[Any]) -> Exported:
 
 def _program(reference: Reference, args: Sequence[Any]) -> torch.export.ExportedProgram:
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), silent_logs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(reference.module, tuple(args), strict=False)
             functional: torch.export.ExportedProgram = program.run_decompositions({})
@@ -180,11 +184,11 @@ class _Translation:
         try:
             args = encode(list(fx_node.args), self._reference)
             kwargs = {key: encode(item, self._reference) for key, item in fx_node.kwargs.items()}
-            specs = [encode_spec(result) for result in results]
+            read = cost.tensors_in([node.meta["val"] for node in fx_node.all_input_nodes])
+            specs = [encode_spec(tensor) for tensor in (*results, *read)][: len(results)]
         except Unencodable as error:
             raise Inexportable(f"{op} uses {error}", where) from error
         free = cost.is_view(op, fx_node.target)
-        read = [node.meta["val"] for node in fx_node.all_input_nodes]
         fakes = torch.fx.node.map_arg(fx_node.args, lambda node: node.meta["val"])
         return {
             "id": fx_node.name,
@@ -195,7 +199,7 @@ class _Translation:
             "module": _module_path(fx_node.meta.get("nn_module_stack")),
             "source": where,
             "flops": 0.0 if free else cost.flops(op, fakes, results),
-            "bytes_moved": 0.0 if free else cost.bytes_moved(cost.tensors_in(read), results),
+            "bytes_moved": 0.0 if free else cost.bytes_moved(read, results),
         }
 
     def _reference(self, argument: Any) -> dict[str, str] | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import linecache
+import logging
 import sys
 import traceback
 from collections.abc import Iterator
@@ -116,7 +117,19 @@ def _fault_of(error: Exception, what: str, where: str, advice: str) -> Fault:
     )
 
 
+@contextlib.contextmanager
+def silent_logs() -> Iterator[None]:
+    """Keep torch's own reports of a failed attempt out of the user's log."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def source_line(where: str, project: Path) -> str:
     """The text of the line that ``file:line`` names, stripped; empty when it cannot be read."""
     name, _, line = where.rpartition(":")
+    linecache.checkcache(str(project / name))
     return linecache.getline(str(project / name), int(line)).strip() if name and line.isdigit() else ""

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from .export import Exported
+from .export import OPAQUE, Exported
 from .interpreter import run_node, run_nodes
 from .reference import seed_everything
 from .session import Emit
-from .target import source_values
-from .task import OPAQUE, Task
+from .sources import source_values
+from .task import Task
 
 SAMPLES = 5
 """Timed runs of a node, after one that warms up; the median counts."""
@@ -32,7 +32,7 @@ def measure_nodes(task: Task, budget_s: float, emit: Emit) -> dict[str, float]:
     seed_everything(task.reference.options.seed)
     if task.unexportable is not None:
         return {OPAQUE: _median_us(lambda: task.run(task.first_args), device, deadline)}
-    values = source_values(task, variant, variant.tensors(task.reference.options.seed))
+    values = source_values(task.reference, variant.exported, variant.tensors(task.reference.options.seed))
     times: dict[str, float] = {}
 
     def timed(node: Mapping[str, Any], known: Mapping[str, Any]) -> None:

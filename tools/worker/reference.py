@@ -2,45 +2,26 @@
 
 import contextlib
 import inspect
-import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from .encoding import DTYPES, Unencodable, encode_spec
+from .construction import Options, construct, describe, device_of, seed_everything
+from .encoding import Unencodable, encode_spec
 from .faults import Fault, foreign
 from .loading import Loaded, load
 from .template import tensor_leaves
 
+__all__ = ["Options", "Outcome", "Reference", "cast", "seed_everything"]
+
 Tensor = torch.Tensor
 
-
-@dataclass(frozen=True)
-class Options:
-    """How the reference is run; the params of ``open``."""
-
-    project: Path
-    path: str
-    name: str = ""
-    mode: str = "train"
-    dtype: str = "f32"
-    device: str = "cpu"
-    matmul_precision: str = "highest"
-    allow_tf32_conv: bool = True
-    init_seed: int = 0
-    seed: int = 0
-    load_seconds: float = 120.0
-    forward_seconds: float = 120.0
-
-    @property
-    def torch_dtype(self) -> torch.dtype:
-        return DTYPES[self.dtype]
+KEPT_BYTES = 64 << 20
+"""Larger inputs are not kept for the next draw with the same seed."""
 
 
 @dataclass
@@ -75,9 +56,9 @@ class Reference:
         Raises:
             Fault: for each way in which that can fail.
         """
-        device = _device(options.device)
+        device = device_of(options.device)
         loaded = load(options.path, options.name, options.project)
-        reference = cls(options, loaded, _construct(options, loaded))
+        reference = cls(options, loaded, construct(options, loaded))
         reference.set_flags()
         reference._place(device)
         return reference
@@ -115,10 +96,13 @@ class Reference:
         Raises:
             Fault: it raises or does not return a list of usable arguments.
         """
-        if self._drawn is None or self._drawn[0] != seed:
-            self._drawn = None
-            self._drawn = (seed, self.call_inputs("get_inputs", seed))
-        return list(self._drawn[1])
+        if self._drawn is not None and self._drawn[0] == seed:
+            return list(self._drawn[1])
+        self._drawn = None
+        args: list[Any] = self.call_inputs("get_inputs", seed)
+        if sum(leaf.nbytes for leaf in tensor_leaves(args)) <= KEPT_BYTES:
+            self._drawn = (seed, args)
+        return list(args)
 
     def call_inputs(self, function: str, seed: int) -> Any:
         """What the user's input function returns under `seed`, placed and cast."""
@@ -129,7 +113,7 @@ class Reference:
         if not isinstance(drawn, (list, tuple)):
             raise Fault(
                 "reference",
-                f"{function}() returns {_describe(drawn)}, not a list",
+                f"{function}() returns {describe(drawn)}, not a list",
                 where=where,
                 advice="return a list of forward's positional arguments",
             )
@@ -217,18 +201,17 @@ class Reference:
                     yield place, first.setdefault(id(value), place)
 
     def _place(self, device: torch.device) -> None:
-        dtype = self.options.torch_dtype
-        changed = {
-            str(value.dtype).removeprefix("torch.")
-            for value in (*self.parameters.values(), *self.buffers.values())
-            if value.is_floating_point() and value.dtype != dtype
-        }
-        if changed:
-            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
+        """Move and cast all state, keeping the tensors' identity, on which sharing rests."""
+        dtype, changed = self.options.torch_dtype, set[str]()
         with foreign(f"moving the module to {device}", self.loaded.located):
-            for value in (*self.parameters.values(), *self.buffers.values()):
+            for value in (*self.module.parameters(), *self.module.buffers()):
+                if value.is_floating_point() and value.dtype != dtype:
+                    changed.add(str(value.dtype).removeprefix("torch."))
                 value.data = cast(value.data, dtype).to(device)
             self.module.requires_grad_(False)
+        changed.discard("float32" if self.options.dtype != "f32" else "")
+        if changed:
+            self.notes.append(f"{', '.join(sorted(changed))} parameters or buffers were cast to {dtype}")
 
     def _usable(self, leaf: Any, function: str, where: str) -> Any:
         if not isinstance(leaf, Tensor):
@@ -236,7 +219,7 @@ class Reference:
                 return leaf
             raise Fault(
                 "reference",
-                f"{function}() holds {_describe(leaf)}",
+                f"{function}() holds {describe(leaf)}",
                 where=where,
                 advice="arguments are tensors, numbers, strings, None, and lists or dicts of them",
             )
@@ -249,7 +232,7 @@ class Reference:
         if leaf.device.type == "meta":
             raise Fault("reference", f"{function}() holds a meta tensor, which has no values", where=where)
         dtype = self.options.torch_dtype
-        if leaf.is_floating_point() and leaf.dtype != dtype:
+        if leaf.is_floating_point() and leaf.dtype not in (dtype, torch.float32):
             note = f"{leaf.dtype} inputs of {function}() were cast to {dtype}"
             self.notes += [note] if note not in self.notes else []
         return cast(leaf.detach(), dtype).to(self.device)
@@ -261,13 +244,13 @@ class Reference:
         elif isinstance(returned, (tuple, list)):
             leaves = [item for part in returned for item in self._flatten(part, where)]
         else:
-            raise Fault("reference", f"forward returns {_describe(returned)}", where=where, advice=advice)
+            raise Fault("reference", f"forward returns {describe(returned)}", where=where, advice=advice)
         if not leaves:
             raise Fault("reference", "forward returns no tensor", where=where, advice=advice)
         for leaf in leaves:
             if leaf.layout is not torch.strided or leaf.is_complex():
                 raise Fault(
-                    "reference", f"forward returns {_describe(leaf)}", where=where, why="not supported"
+                    "reference", f"forward returns {describe(leaf)}", where=where, why="not supported"
                 )
         return leaves
 
@@ -288,8 +271,16 @@ class Reference:
                 if value._version != version:
                     value.copy_(copy)
             for module, attributes in kept:
+                if not type(module).__module__.startswith("torch.nn"):
+                    self._note_state(attributes, vars(module))
                 vars(module).clear()
                 vars(module).update(attributes)
+
+    def _note_state(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        changed = [name for name, value in after.items() if before.get(name) is not value]
+        note = f"forward changes self.{', self.'.join(changed)}: every call starts from the first state"
+        if changed and note not in self.notes:
+            self.notes.append(note)
 
 
 def cast(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -302,54 +293,3 @@ def _same(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     return bool(((one == other) | ((one != one) & (other != other))).all())
-
-
-def seed_everything(seed: int) -> None:
-    """Seed every generator that an input function may use: torch, `random`, NumPy if it is loaded."""
-    torch.manual_seed(seed)
-    random.seed(seed)
-    if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.random.seed(seed % 2**32)
-
-
-def _device(name: str) -> torch.device:
-    device = torch.device(name)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise Fault(
-            "environment",
-            f"{sys.executable} sees no device {name}",
-            why=f"torch {torch.__version__} finds {torch.cuda.device_count()} CUDA devices",
-            advice="install a CUDA build of torch there, or use the emulator",
-        )
-    return device
-
-
-def _construct(options: Options, loaded: Loaded) -> torch.nn.Module:
-    init: Any = []
-    if loaded.get_init_inputs is not None:
-        where = loaded.line_of(loaded.get_init_inputs)
-        seed_everything(options.init_seed)
-        with foreign("get_init_inputs()", loaded.located, where=where):
-            init = loaded.get_init_inputs()
-        if not isinstance(init, (list, tuple, dict)):
-            raise Fault(
-                "reference",
-                f"get_init_inputs() returns {_describe(init)}, not a list",
-                where=where,
-                advice=f"return a list of {loaded.class_name}'s arguments",
-            )
-    seed_everything(options.init_seed)
-    what = f"constructing {loaded.class_name}"
-    with foreign(what, loaded.located, where=loaded.line_of(loaded.build)):
-        module = loaded.build(**init) if isinstance(init, dict) else loaded.build(*init)
-    assert isinstance(module, torch.nn.Module)
-    return module
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"a {str(value.layout).removeprefix('torch.')} {value.dtype} tensor"
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -1,4 +1,4 @@
-"""Which extents of the inputs can change: forward passes over shapes alone, compared operator by operator."""
+"""Which extents of the inputs can change: passes over shapes alone, compared operator by operator."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .cost import tensors_in
+from .faults import Fault, silent_logs
 from .reference import Reference
 from .template import Template
 
@@ -55,19 +56,29 @@ def _whole(read: Sequence[torch.Tensor], result: torch.Tensor) -> list[bool]:
 
 
 class Probe:
-    """Tries input shapes without computing anything."""
+    """Tries input shapes: without computing anything, or by running where values decide what happens.
 
-    def __init__(self, reference: Reference, template: Template, tensors: Sequence[torch.Tensor]) -> None:
-        self.reference, self.template = reference, template
-        self.dtypes = [tensor.dtype for tensor in tensors]
+    Args:
+        tensors: forward's tensor arguments at full size.
+        ranks: numbers of dimensions of forward's outputs.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        template: Template,
+        tensors: Sequence[torch.Tensor],
+        ranks: Sequence[int],
+    ) -> None:
+        self.reference, self.template, self.tensors, self.ranks = reference, template, tensors, list(ranks)
         self.full: Shapes = [tuple(tensor.shape) for tensor in tensors]
-        self.trace = self._run(self.full)
+        self.trace = self._dry_run(self.full)
 
     def accepts(self, shapes: Shapes) -> bool:
         """Does forward take these shapes, through the same operators as at full size?"""
         if self.trace is None:
-            return False
-        trace = self._run(shapes)
+            return self._runs(shapes)
+        trace = self._dry_run(shapes)
         return trace is not None and self.trace.agrees(trace)
 
     def groups(self) -> list[Group]:
@@ -79,12 +90,24 @@ class Probe:
                     by_extent.setdefault(extent, []).append((position, dim))
         return [tuple(by_extent[extent]) for extent in sorted(by_extent, reverse=True)]
 
-    def _run(self, shapes: Shapes) -> _Trace | None:
+    def _runs(self, shapes: Shapes) -> bool:
+        pieces = [
+            tensor[tuple(slice(extent) for extent in shape)].contiguous()
+            for tensor, shape in zip(self.tensors, shapes, strict=True)
+        ]
+        try:
+            outputs = self.reference.forward(self.template.fill(pieces)).outputs
+        except Fault:
+            return False
+        full = [output for output in outputs if output.numel() > 0]
+        return [output.dim() for output in full] == self.ranks
+
+    def _dry_run(self, shapes: Shapes) -> _Trace | None:
         device = self.reference.device
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        with silent_logs(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
             fakes = [
-                torch.empty(shape, dtype=dtype, device=device)
-                for shape, dtype in zip(shapes, self.dtypes, strict=True)
+                torch.empty(shape, dtype=tensor.dtype, device=device)
+                for shape, tensor in zip(shapes, self.tensors, strict=True)
             ]
             trace = _Trace()
             try:

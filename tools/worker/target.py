@@ -7,11 +7,13 @@ from typing import Any, Protocol
 import torch
 
 from .encoding import DTYPES, dtype_name
-from .export import Exported, Json
+from .export import OPAQUE, Exported, Json
 from .faults import Fault
-from .interpreter import Values, cast_floats, operands, operator_of, run_nodes
+from .interpreter import Values, cast_floats, operands, run_nodes
+from .randomness import is_random
 from .reference import seed_everything
-from .task import OPAQUE, Task
+from .sources import source_values
+from .task import Task
 from .variants import Variant
 
 Tensor = torch.Tensor
@@ -119,7 +121,7 @@ class RegionTarget:
 
     def draw(self, variant: str, seed: int) -> list[Tensor]:
         chosen = self.task.variant(variant)
-        values = source_values(self.task, chosen, chosen.tensors(seed))
+        values = source_values(self.task.reference, chosen.exported, chosen.tensors(seed))
         border = self.region["inputs"]
         self.task.reference.set_flags()
         seed_everything(seed)
@@ -232,7 +234,9 @@ class ProgramTarget:
 
     def _by_graph(self, chosen: Variant, tensors: Sequence[Tensor]) -> list[Tensor]:
         exported, count = chosen.exported, len(chosen.inputs)
-        values = source_values(self.task, chosen, tensors[:count], self._state(tensors, chosen), widen=True)
+        values = source_values(
+            self.task.reference, exported, tensors[:count], self._state(tensors, chosen), widen=True
+        )
         by_target = {source["target"]: source["id"] for source in exported.graph["sources"]}
         mutations = exported.graph["mutations"]
         keep = [*exported.graph["outputs"], *(mutations[by_target[name]] for name in self.task.mutated)]
@@ -240,34 +244,6 @@ class ProgramTarget:
         with torch.no_grad():
             run_nodes(exported.graph["nodes"], values, device, widen=True, narrowed=self.narrowed, keep=keep)
         return [values[value] for value in keep]
-
-
-def source_values(
-    task: Task,
-    variant: Variant,
-    tensors: Sequence[Tensor],
-    state: Mapping[str, Tensor] | None = None,
-    widen: bool = False,
-) -> Values:
-    """A value for every source of the variant's graph.
-
-    Args:
-        tensors: forward's tensor arguments.
-        state: parameters and buffers by name; missing ones are the module's own.
-        widen: cast every floating value to float64.
-    """
-    named = {**task.reference.parameters, **task.reference.buffers, **(state or {})}
-    inputs = iter(tensors)
-    values: Values = {}
-    for source in variant.exported.graph["sources"]:
-        if source["kind"] == "input":
-            value = next(inputs)
-        elif source["kind"] == "constant":
-            value = variant.exported.constants[source["id"]]
-        else:
-            value = named[source["target"]]
-        values[source["id"]] = cast_floats(value, torch.float64) if widen else value
-    return values
 
 
 def ancestors(exported: Exported, values: Sequence[str]) -> list[Json]:
@@ -289,21 +265,6 @@ def unaliased(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tenso
         fresh.append(output.clone() if address in taken else output)
         taken.add(address)
     return fresh
-
-
-def is_random(node: Json) -> bool:
-    """Does the node draw from the generator?  Dropout with probability 0 does not."""
-    if node["op"] in ("getitem", OPAQUE):
-        return False
-    function = operator_of(node["op"])
-    if torch.Tag.nondeterministic_seeded not in function.tags:
-        return False
-    parameters = [argument.name for argument in function._schema.arguments]
-    given = {**dict(zip(parameters, node["args"], strict=False)), **node["kwargs"]}
-    for name in ("p", "dropout", "dropout_p"):
-        if name in parameters:
-            return bool(given.get(name)) and given.get("train", True) is not False
-    return True
 
 
 def _slot(exported: Exported, value: str, kind: str | None = None) -> Slot:

@@ -1,21 +1,29 @@
 """A reference made ready for judging: its shape variants, each with a graph, opaque where there is none."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+import torch
+
 from .encoding import encode_spec
-from .export import Exported, Inexportable, export
+from .export import OPAQUE, Exported, Inexportable, export
 from .faults import Fault
+from .interpreter import run_nodes
+from .randomness import is_random
 from .reference import Outcome, Reference, seed_everything
+from .sources import source_values
 from .template import Template, tensor_leaves
 from .variants import Candidate, Variant, found, given, specs_of
 
-OPAQUE = "opaque"
-"""``op`` of the one node that stands for a reference that cannot be exported."""
+LONGEST_FORWARD_S = 20.0
+"""A slower forward pass is not repeated to confirm what is known."""
 
-VARIANT_SECONDS = 20.0
+FEW = 0.01
+"""Share of integer results (places of maxima) that rounding may turn."""
+
+VARIANT_SECONDS = 30.0
 """The search for small shapes ends after this long, with what it has found."""
 
 
@@ -61,20 +69,21 @@ class Task:
         known = {"full": full}
         deadline = time.monotonic() + VARIANT_SECONDS
         own = self.reference.loaded.get_small_inputs is not None
-        candidates = (
-            given(self.reference, self.template)
-            if own
-            else found(self.reference, self.template, self.first_args, deadline)
-        )
-        for candidate in candidates:
-            if time.monotonic() > deadline:
-                self.variant_notes.append("the search for small shapes ran out of time")
-                break
+        for candidate in given(self.reference, self.template) if own else self.proposed(deadline):
             if (variant := self._confirmed(candidate)) is not None:
                 known[variant.name] = variant
+            if time.monotonic() > deadline:
+                break
+        if time.monotonic() > deadline:
+            self.variant_notes.append("the search for small shapes ran out of time")
         if len(known) == 1:
             self.variant_notes.append("no extent of the inputs can change: only full size is checked")
         return known
+
+    def proposed(self, deadline: float) -> Iterator[Candidate]:
+        """Small shapes that the search finds, before any of them is run and exported."""
+        ranks = [output.dim() for output in self.first.outputs]
+        return found(self.reference, self.template, self.first_args, ranks, deadline)
 
     def variant(self, name: str) -> Variant:
         """A variant by name.
@@ -106,12 +115,33 @@ class Task:
         """The graph on `args`; an opaque one once the reference has turned out not to be exportable."""
         if self.unexportable is None:
             try:
-                return export(self.reference, args)
+                exported = export(self.reference, args)
+                if args is self.first_args:
+                    self._require_faithful(exported)
+                return exported
             except Inexportable as error:
                 if "full" in vars(self):
                     raise Fault("reference", "a small shape cannot be exported", why=error.why) from error
                 self.unexportable = error
         return self._opaque(args)
+
+    def _require_faithful(self, exported: Exported) -> None:
+        """The graph must compute what the module computed; a fast and deterministic one is held to it.
+
+        Raises:
+            Inexportable: it does not: forward does something that tracing did not see.
+        """
+        nodes, reference = exported.graph["nodes"], self.reference
+        if self.first_seconds > LONGEST_FORWARD_S or any(is_random(node) for node in nodes):
+            return
+        values = source_values(reference, exported, tensor_leaves(self.first_args))
+        with torch.no_grad():
+            run_nodes(nodes, values, reference.device, keep=exported.graph["outputs"])
+        for index, (name, output) in enumerate(
+            zip(exported.graph["outputs"], self.first.outputs, strict=True)
+        ):
+            if not _close(values[name], output):
+                raise Inexportable(f"the exported graph computes something else in output {index}")
 
     def _opaque(self, args: Sequence[Any]) -> Exported:
         """One node that reads everything and whose results are the outputs and changed buffers."""
@@ -164,6 +194,16 @@ class Task:
             },
             {},
         )
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equal but for rounding: kernels that the module's own call may choose differ in their order."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not one.is_floating_point():
+        return bool((one != other).float().mean() <= FEW) if one.numel() else True
+    scale = other.double().nan_to_num(0, 0, 0).square().mean().sqrt()
+    return torch.allclose(one.double(), other.double(), rtol=0.02, atol=0.02 * float(scale), equal_nan=True)
 
 
 def _identifier(kind: str, name: str) -> str:

@@ -84,16 +84,21 @@ def given(reference: Reference, template: Template) -> list[Candidate]:
 
 
 def found(
-    reference: Reference, template: Template, args: Sequence[Any], deadline: float
+    reference: Reference,
+    template: Template,
+    args: Sequence[Any],
+    ranks: Sequence[int],
+    deadline: float,
 ) -> Iterator[Candidate]:
     """Variants found by shrinking the extents of ``get_inputs()`` that can change on their own.
 
     Args:
         args: what ``get_inputs()`` returned.
+        ranks: numbers of dimensions of forward's outputs.
         deadline: on the monotonic clock; the search ends there.
     """
     tensors = tensor_leaves(args)
-    probe = Probe(reference, template, tensors)
+    probe = Probe(reference, template, tensors, ranks)
     groups = _free(probe, probe.groups(), deadline)
     seen: list[Shapes] = [probe.full]
     for name, extents in EXTENTS.items():
