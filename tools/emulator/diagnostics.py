@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 
-from stitch_tui.tools.emulator.toolchain import HERE
+from stitch_tui.tools.emulator.sources import candidate_name, is_candidates
 from stitch_tui.tools.verdict import Category, Finding
 
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: (?P<text>.*)$")
-NVCC_ERROR = re.compile(r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.*)$")
+NVCC_ERROR = re.compile(
+    r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.*)$"
+)
 CAME_FROM = re.compile(
     r"^(?:In file included from |\s+from )?(?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?[:,]"
     r"(?:\s*$|\s+(?:required from|in instantiation|note: in instantiation))"
@@ -24,7 +25,7 @@ Place = tuple[str, int]
 
 
 def compiler_errors(text: str) -> tuple[Finding, ...]:
-    """The errors of g++, clang++ or nvcc, each once; one inside our headers is told at the line that led there.
+    """The errors of g++, clang++ or nvcc, each once; one inside our headers at the line that led there.
 
     A header that does not exist is `UNSUPPORTED`, everything else `BUILD_ERROR`.
     """
@@ -34,7 +35,7 @@ def compiler_errors(text: str) -> tuple[Finding, ...]:
         if error := ERROR.match(line) or NVCC_ERROR.match(line):
             found.append(_error(error.groupdict(), led_here))
             led_here = None
-        elif (step := CAME_FROM.match(line)) and _theirs(step["file"]):
+        elif (step := CAME_FROM.match(line)) and is_candidates(step["file"]):
             led_here = (candidate_name(step["file"]), int(step["line"]))
     return _each_once(found)
 
@@ -50,18 +51,15 @@ def linker_errors(text: str) -> tuple[Finding, ...]:
     return _each_once(found, by_place=False)
 
 
-def candidate_name(path: str) -> str:
-    """The name a person knows the file by: compilers print ours as ``./gemm.cu``."""
-    return path.removeprefix("./")
-
-
 def _error(parts: dict[str, str | None], led_here: Place | None) -> Finding:
     file, line, text = parts["file"] or "", int(parts["line"] or 0), (parts["text"] or "").strip()
     column = int(parts.get("column") or 0)
-    if not _theirs(file) and led_here:
+    if not is_candidates(file) and led_here:
         (file, line), column = led_here, 0
     if header := NO_HEADER.match(text):
-        return missing_header(next(name for name in header.groups() if name), candidate_name(file), line, column)
+        return missing_header(
+            next(name for name in header.groups() if name), candidate_name(file), line, column
+        )
     return Finding(
         category=Category.BUILD_ERROR, message=text, file=candidate_name(file), line=line, column=column
     )
@@ -90,10 +88,6 @@ def _unresolved(missing: re.Match[str]) -> Finding:
         file=candidate_name(missing["file"] or ""),
         line=int(missing["line"] or 0),
     )
-
-
-def _theirs(file: str) -> bool:
-    return not file.startswith("/usr/") and HERE not in PurePosixPath(file).parents
 
 
 def _each_once(found: Iterable[Finding], by_place: bool = True) -> tuple[Finding, ...]:

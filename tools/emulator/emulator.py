@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class Emulator:
     async def build(
         self, source: Path, mode: Mode, *, front_end: FrontEnd | str = "auto", timeout: float = 120.0
     ) -> Build:
-        """Build a candidate; a candidate that does not build comes back as ``ok=False`` with its diagnostics.
+        """Build a candidate; one that does not build comes back as ``ok=False`` with its diagnostics.
 
         Args:
             front_end: ``source``, ``ptx`` (needs nvcc), or ``auto``: source first, then ptx if nvcc is there.
@@ -68,7 +68,9 @@ class Emulator:
         try:
             sources = read_sources(source)
         except OSError as fault:
-            raise UsageError("the candidate cannot be read", where=str(source), why=fault.strerror or "") from None
+            raise UsageError(
+                "the candidate cannot be read", where=str(source), why=fault.strerror or ""
+            ) from None
         started, deadline = time.monotonic(), Deadline.after(timeout)
         builds: list[Build] = []
         for compiler in await self._front_ends(front_end):
@@ -97,7 +99,7 @@ class Emulator:
         }
 
     async def locate(self, build: Build, raw: Sequence[Mapping[str, Any]]) -> list[Finding]:
-        """The runner's raw findings as `Finding`s with the ``.cu`` line; kernel, block and thread in ``where``."""
+        """The runner's raw findings with ``.cu`` file and line; kernel, block and thread in ``where``."""
         return await located(Path(build.artifact), raw)
 
     async def _toolchain(self) -> Toolchain:
@@ -116,7 +118,9 @@ class Emulator:
         return [ptx] if wanted == FrontEnd.PTX else [source, ptx]
 
     async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, deadline: Deadline) -> Build:
-        identity = digest(compiler.kind, mode, compiler.identity(mode), _own_sources(), sources.sha256)
+        identity = digest(
+            compiler.kind, mode, compiler.identity(mode), _digest_below(HERE, ABI), sources.sha256
+        )
         key = identity[:32]
         runtime = await self._runtime(compiler.kind, mode)
         record = self.store.root / key / "build.json"
@@ -167,7 +171,7 @@ class Emulator:
         """The emulator's own object file for this mode, compiled once."""
         tools = await self._toolchain()
         flags = tools.runtime_flags(mode, front_end)
-        name = f"runtime-{front_end}-{mode}-{digest(tools.version, *flags, _own_sources())[:16]}.o"
+        name = f"runtime-{front_end}-{mode}-{digest(tools.version, *flags, _digest_below(RUNTIME, HEADERS, ABI))[:16]}.o"
         made = self.store.root / name
         async with self.store.only_builder(name):
             if made.is_file():
@@ -176,19 +180,23 @@ class Emulator:
                 argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", name]
                 done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
                 if not done.ok:
-                    why = next((line for line in done.stderr.splitlines() if "error" in line), "it took too long")
-                    raise EnvironmentFault("the emulator's runtime does not compile", where=tools.path, why=why)
+                    why = next(
+                        (line for line in done.stderr.splitlines() if "error" in line), "it took too long"
+                    )
+                    raise EnvironmentFault(
+                        "the emulator's runtime does not compile", where=tools.path, why=why
+                    )
                 return self.store.publish(folder / name, name)
 
 
-def _own_sources() -> str:
-    """The emulator itself is part of every key."""
-    own: Iterable[Path] = (path for root in (HERE, ABI) for path in root.rglob("*") if path.is_file())
-    return digest_files(path for path in own if "__pycache__" not in path.parts)
+def _digest_below(*folders: Path) -> str:
+    """Over every file of these folders: the emulator itself is part of every key."""
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return digest_files(path for path in files if "__pycache__" not in path.parts)
 
 
 def _most_telling(builds: Sequence[Build]) -> Build:
-    """The build that worked; else nvcc's word on errors, but the source front end's on what is unsupported."""
+    """The build that worked; else nvcc's word on errors, the source front end's on what is unsupported."""
     if builds[-1].ok or len(builds) == 1:
         return builds[-1]
     source, ptx = builds

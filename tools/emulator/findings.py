@@ -2,10 +2,11 @@
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from stitch_tui.tools.emulator.toolchain import HERE, environment
+from stitch_tui.tools.emulator.sources import candidate_name, is_candidates
+from stitch_tui.tools.emulator.toolchain import environment
 from stitch_tui.tools.process import run
 from stitch_tui.tools.verdict import Category, Finding
 
@@ -46,7 +47,7 @@ CATEGORIES = {
     "out-of-memory": Category.OUT_OF_MEMORY_GPU,
     "exit": Category.HACK_SUSPECTED,
 }
-"""Any other kind is `Category.ILLEGAL_ACCESS`: foreign pointers, use after free, traps, aborts, failed asserts."""
+"""Any other kind is `Category.ILLEGAL_ACCESS`: foreign pointers, freed memory, traps, aborts, asserts."""
 
 SYMBOLISERS = ("addr2line", "llvm-addr2line")
 SYMBOLISER_S = 60.0
@@ -70,7 +71,7 @@ def _finding(item: Mapping[str, Any], frames: Mapping[int, Frame]) -> Finding:
     return Finding(
         category=CATEGORIES.get(kind, Category.ILLEGAL_ACCESS),
         message=str(item.get("msg", "")),
-        file=_known_as(file),
+        file=candidate_name(file),
         line=line,
         where=str(item.get("where", "")),
         other_line=other,
@@ -101,13 +102,4 @@ def _stacks(lines: Iterable[str]) -> Iterable[tuple[int, list[Frame]]]:
 
 
 def _best(stack: Sequence[Frame]) -> Frame:
-    return next((frame for frame in stack if _theirs(frame[0])), ("", 0))
-
-
-def _theirs(file: str) -> bool:
-    path = PurePosixPath(file)
-    return "??" not in file and HERE not in path.parents and not file.startswith("/usr/")
-
-
-def _known_as(file: str) -> str:
-    return file.removeprefix("./")
+    return next((frame for frame in stack if is_candidates(frame[0])), ("", 0))

@@ -49,7 +49,8 @@ class Objects:
 class Compiler(Protocol):
     """A front end with its tools."""
 
-    kind: FrontEnd
+    @property
+    def kind(self) -> FrontEnd: ...
 
     def identity(self, mode: Mode) -> str:
         """Versions and flags: the part of the cache key that is not the source."""
@@ -73,7 +74,9 @@ async def compile_step(argv: Sequence[str], folder: Path, deadline: Deadline) ->
 
 
 def _too_slow(deadline: Deadline) -> Finding:
-    return Finding(category=Category.BUILD_ERROR, message=f"compiling takes longer than {deadline.seconds:g} s")
+    return Finding(
+        category=Category.BUILD_ERROR, message=f"compiling takes longer than {deadline.seconds:g} s"
+    )
 
 
 def _unexplained(done: Finished) -> Finding:

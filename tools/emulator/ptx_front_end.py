@@ -4,12 +4,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools.emulator.front_end import Deadline, Objects, compile_step
-from stitch_tui.tools.emulator.ptx2cpp import translate
+from stitch_tui.tools.emulator.front_end import Deadline, Objects, Refused, compile_step
+from stitch_tui.tools.emulator.ptx.translate import translate
+from stitch_tui.tools.emulator.ptx.vocabulary import UnknownPtx
 from stitch_tui.tools.emulator.sources import Sources
 from stitch_tui.tools.emulator.toolchain import ABI, ARCH, PROBE_S, FrontEnd, Mode, Toolchain, environment
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.process import run
+from stitch_tui.tools.verdict import Category, Finding
 
 FLAGS = ("-std=c++17", "-O3", f"-arch=compute_{ARCH // 10}", "-lineinfo", "-Xcompiler", "-g")
 RELEASE = re.compile(r"release ([\d.]+)")
@@ -49,7 +51,17 @@ class PtxFrontEnd:
         done = await compile_step([*argv, "-c", str(sources.main), "-o", str(host)], folder, deadline)
         text = (folder / f"{sources.main.stem}.ptx").read_text(encoding="utf-8")
         translated = folder / "device.cpp"
-        translated.write_text(translate(text, sources.main.parent), encoding="utf-8")
         compiler = [self.tools.path, *self.tools.translated_flags(mode)]
-        await compile_step([*compiler, "-c", translated.name, "-o", device.name], folder, deadline)
+        try:
+            translated.write_text(translate(text, sources.main.parent), encoding="utf-8")
+            await compile_step([*compiler, "-c", translated.name, "-o", device.name], folder, deadline)
+        except UnknownPtx as unknown:
+            raise Refused([_untranslated(sources, str(unknown))]) from None
+        except Refused as refused:  # errors in generated code are ours, not the candidate's
+            raise Refused([_untranslated(sources, refused.findings[0].message)], refused.log) from None
         return Objects((host, device), done.argv)
+
+
+def _untranslated(sources: Sources, what: str) -> Finding:
+    message = f"nvcc compiles this, but the emulator cannot run the PTX that comes of it: {what}"
+    return Finding(category=Category.UNSUPPORTED, message=message, file=sources.main.name)

@@ -7,15 +7,16 @@
     asm volatile("ptx" ...)                   C++ for the instructions we know (inline_ptx.py)
     __launch_bounds__, __noinline__           dropped or replaced
 
-Works on tokens, never on text, and keeps every newline: compiler diagnostics, debug information and findings all
-carry the line numbers of the ``.cu``.
+Works on tokens, never on text, and keeps every newline: diagnostics, debug information and findings all carry
+the line numbers of the ``.cu``.
 """
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools.emulator.inline_ptx import UnknownPtx, translate_asm
+from stitch_tui.tools.emulator.inline_ptx import translate_asm
+from stitch_tui.tools.emulator.ptx.vocabulary import UnknownPtx
 from stitch_tui.tools.emulator.screen import unsupported
 from stitch_tui.tools.emulator.shared_memory import rewrite_shared
 from stitch_tui.tools.emulator.sources import Sources
@@ -25,9 +26,13 @@ from stitch_tui.tools.verdict import Category, Finding
 INCLUDE = re.compile(r'([ \t]*#[ \t]*include[ \t]*)"([^"]+)"(.*)', re.S)
 DEFINE = re.compile(r"([ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?)(.*)", re.S)
 VOID_CAST = re.compile(r"\(\s*\(\s*(?:const\s+)?void\s*\*\s*\)")
-NULL_ARGUMENT = re.compile(r"(^|,)(\s*)NULL(\s*)(?=,|$)")
 FUNCTION_STARTS_AFTER = (")", "const", "noexcept", "else", "do", "try")
-TAKES_KERNEL = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncSetCacheConfig")
+TAKES_KERNEL = (
+    "cudaLaunchKernel",
+    "cudaLaunchCooperativeKernel",
+    "cudaFuncSetAttribute",
+    "cudaFuncSetCacheConfig",
+)
 """Candidates cast the kernel to ``void*`` here; our templates want its type."""
 
 
@@ -169,7 +174,8 @@ def _rewrite_launch(cursor: Cursor, i: int) -> int:
     last = cursor.closing(opening)
     kernel = text_of(cursor.tokens[first:i]).strip()
     config = text_of(cursor.tokens[i + 1 : config_end])
-    arguments = NULL_ARGUMENT.sub(r"\1\2nullptr\3", text_of(cursor.tokens[opening + 1 : last]))
+    _name_null(cursor, opening, last)
+    arguments = text_of(cursor.tokens[opening + 1 : last])
     shown = re.sub(r"\s+", " ", kernel.replace("\\", "").replace('"', "'"))
     text = (
         f'::stitch_emu::bind("{shown}", STITCH_HERE, ::stitch_emu::Cfg({config}), '
@@ -177,6 +183,14 @@ def _rewrite_launch(cursor: Cursor, i: int) -> int:
     )
     _replace_keeping(cursor, first, last, text)
     return first
+
+
+def _name_null(cursor: Cursor, opening: int, last: int) -> None:
+    """An argument ``NULL`` is an integer to a template; ``nullptr`` converts to the kernel's pointer."""
+    for k in range(opening + 1, last):
+        alone = cursor.text(cursor.before(k)) in ("(", ",") and cursor.text(cursor.after(k)) in (",", ")")
+        if cursor.text(k) == "NULL" and alone:
+            cursor.tokens[k].text = "nullptr"
 
 
 def _replace_keeping(cursor: Cursor, first: int, last: int, text: str) -> None:
@@ -214,4 +228,3 @@ def _config_end(cursor: Cursor, i: int) -> int:
         if depth == 0 and [cursor.text(k) for k in (j, j + 1, j + 2)] == [">", ">", ">"]:
             return j
     raise SourceError(cursor.tokens[i].line, "<<< without >>>")
-

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from stitch_tui.tools.emulator.toolchain import HEADERS
 from stitch_tui.tools.emulator.tokens import Cursor, Token
+from stitch_tui.tools.emulator.toolchain import HEADERS
 from stitch_tui.tools.verdict import Category, Finding
 
 INCLUDED = re.compile(r"[ \t]*#[ \t]*include[ \t]*<([^>]+)>|[ \t]*#[ \t]*include[ \t]*\"([^\"]+)\"")

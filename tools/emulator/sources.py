@@ -1,11 +1,13 @@
 """A candidate and the headers of its own: what the cache key covers and the rewriter reads."""
 
 import os
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.tools.emulator.store import digest
+from stitch_tui.tools.emulator.toolchain import HERE
 
 LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
 
@@ -22,12 +24,12 @@ class Sources:
         return digest(*(part for path, text in self.texts.items() for part in (self.name(path), text)))
 
     def name(self, path: Path) -> str:
-        """How diagnostics name a file: relative to the candidate's folder, so free of this machine's paths."""
+        """How diagnostics name a file: relative to the candidate's folder, free of this machine's paths."""
         return os.path.relpath(path, self.main.parent)
 
 
 def read_sources(main: Path) -> Sources:
-    """Read a candidate with its local headers; an include that is not beside the including file is left alone.
+    """Read a candidate with its local headers; an include that is not beside its includer is left alone.
 
     Raises:
         OSError: the candidate cannot be read.
@@ -43,3 +45,14 @@ def read_sources(main: Path) -> Sources:
         named = (path.parent / name for name in LOCAL_INCLUDE.findall(texts[path]))
         waiting += [found.resolve() for found in named if found.is_file()]
     return Sources(main, texts)
+
+
+def is_candidates(file: str) -> bool:
+    """Is a file that a compiler or addr2line names one of the candidate's, not ours and not the system's?"""
+    foreign = HERE in Path(file).parents or file.startswith("/usr/")
+    return bool(file) and "??" not in file and not foreign
+
+
+def candidate_name(file: str) -> str:
+    """The name a person knows the file by: debug information says ``././gemm.cu``."""
+    return posixpath.normpath(file) if file else ""

@@ -42,7 +42,14 @@ class FrontEnd(StrEnum):
 
 
 UNDEFINED = "signed-integer-overflow,shift,integer-divide-by-zero,bounds,alignment"
-COMMON = ("-std=c++17", "-w", "-fno-strict-aliasing", "-fno-pie", "-ffp-contract=off", f"-DSTITCH_EMU_ARCH={ARCH}")
+COMMON = (
+    "-std=c++17",
+    "-w",
+    "-fno-strict-aliasing",
+    "-fno-pie",
+    "-ffp-contract=off",
+    f"-DSTITCH_EMU_ARCH={ARCH}",
+)
 X86 = ("-mf16c", "-mfma")
 
 
@@ -64,11 +71,18 @@ class Toolchain:
         """For source: check mode calls our checker at every access (the callbacks of ``check.inc``)."""
         if mode is Mode.FAST:
             return [*self._common(), *self._terse(), "-fwrapv", "-O2", "-g1"]
-        checked = ["-O1", "-g", "-fsanitize=thread", f"-fsanitize={UNDEFINED}", "-DSTITCH_EMU_CHECK", "-fno-wrapv"]
+        checked = [
+            "-O1",
+            "-g",
+            "-fsanitize=thread",
+            f"-fsanitize={UNDEFINED}",
+            "-DSTITCH_EMU_CHECK",
+            "-fno-wrapv",
+        ]
         return [*self._common(), *self._terse(), *checked, *self._accesses_only()]
 
     def translated_flags(self, mode: Mode) -> list[str]:
-        """For C++ that came from PTX: the checker is called explicitly, and integers wrap as they do in PTX."""
+        """For C++ that came from PTX: it calls the checker itself, and integers wrap as they do in PTX."""
         check = ["-O1", "-DSTITCH_EMU_CHECK"] if mode is Mode.CHECK else ["-O2"]
         return [*self._common(), *self._terse(), "-fwrapv", *check]
 
@@ -112,12 +126,17 @@ async def examine(compiler: str) -> Toolchain:
     """
     said = await run([compiler, "--version"], timeout=PROBE_S, env=environment())
     probe = [compiler, "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
-    program = b"#include <tuple>\nint main() { if constexpr (true) { auto [a] = std::tuple{0}; return a; } }\n"
+    program = (
+        b"#include <tuple>\nint main() { if constexpr (true) { auto [a] = std::tuple{0}; return a; } }\n"
+    )
     tried = await run(probe, timeout=PROBE_S, env=environment(), stdin=program)
     if not said.ok or not tried.ok:
         why = (tried.stderr or said.stderr).strip().splitlines()
         raise EnvironmentFault(
-            "the C++ compiler does not compile C++17", where=compiler, why=why[0] if why else "", advice=ADVICE
+            "the C++ compiler does not compile C++17",
+            where=compiler,
+            why=why[0] if why else "",
+            advice=ADVICE,
         )
     return Toolchain(compiler, said.stdout.splitlines()[0], "clang" in said.stdout.lower())
 

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,5 +13,5 @@ def emulator(pytestconfig: pytest.Config) -> Emulator:
 
 
 @pytest.fixture
-def candidate(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "candidate.cu"
+def candidate(tmp_path: Path) -> Path:
+    return tmp_path / "candidate.cu"

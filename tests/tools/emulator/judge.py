@@ -176,7 +176,9 @@ async def running(emulator: Emulator, build: Build, **env: Any) -> AsyncIterator
             await kill_group(process)
 
 
-async def findings_of(emulator: Emulator, build: Build, call: Call, **env: Any) -> tuple[Answer | None, list[Finding]]:
+async def findings_of(
+    emulator: Emulator, build: Build, call: Call, **env: Any
+) -> tuple[Answer | None, list[Finding]]:
     """One `run` in a fresh runner: the answer, or None when it died, and the located findings."""
     async with running(emulator, build, **env) as runner:
         try:

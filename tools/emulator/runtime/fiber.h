@@ -5,7 +5,12 @@
 #include <sys/mman.h>
 
 namespace stitch_emu {
-struct Context { void* sp = nullptr; char* stack = nullptr; size_t size = 0; void* fake = nullptr; };
+struct Context {
+  void* sp = nullptr;
+  char* stack = nullptr;
+  size_t size = 0;
+  void* fake = nullptr;
+};
 
 #if defined(__x86_64__)
 extern "C" void stitch_switch(void** save_sp, void* load_sp);
@@ -23,7 +28,7 @@ stitch_switch:
 )");
 inline void context_init(Context& c, void (*entry)()) {
   auto** sp = reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(c.stack + c.size) & ~uintptr_t(15)) - 8);
-  *sp = nullptr;                     // fake return address of `entry`: on entry rsp % 16 == 8, as the ABI wants
+  *sp = nullptr;  // fake return address of `entry`: on entry rsp % 16 == 8, as the ABI wants
   *--sp = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; i++) *--sp = nullptr;
   c.sp = sp;
@@ -46,16 +51,15 @@ stitch_switch:
   ret
 )");
 inline void context_init(Context& c, void (*entry)()) {
-  auto** sp = reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(c.stack + c.size) & ~uintptr_t(15)) - 176);
+  auto** sp =
+      reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(c.stack + c.size) & ~uintptr_t(15)) - 176);
   for (int i = 0; i < 22; i++) sp[i] = nullptr;
-  sp[11] = reinterpret_cast<void*>(entry);   // x30
+  sp[11] = reinterpret_cast<void*>(entry);  // x30
   c.sp = sp;
 }
 #else
 #error "add a ucontext fallback for this architecture"
 #endif
 
-inline void context_switch(Context& from, Context& to) {
-  stitch_switch(&from.sp, to.sp);
-}
+inline void context_switch(Context& from, Context& to) { stitch_switch(&from.sp, to.sp); }
 }  // namespace stitch_emu

@@ -37,6 +37,7 @@ __thread char* t_smem;
 #include "report.inc"
 #include "memory.inc"
 #include "scheduler.inc"
+#include "launch.inc"
 #include "collectives.inc"
 #include "streams.inc"
 #include "api.inc"
