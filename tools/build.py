@@ -1,7 +1,6 @@
 """Build a candidate with nvcc: cached, limited, and every way to fail told apart (``VERIFY.md`` 6)."""
 
 import hashlib
-import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from pydantic import ValidationError
 from stitch_tui.tools import process, ptxas
 from stitch_tui.tools.build_cache import BuildCache, Entry, key_of
 from stitch_tui.tools.compile_slots import compile_slot, total_bytes
+from stitch_tui.tools.compiler_faults import compiler_error, raise_if_machine, starved, unexplained
 from stitch_tui.tools.diagnostics import findings
-from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.exports import unexported
 from stitch_tui.tools.nvcc import KEPT, OUTPUT, Recipe, missing, recipe
 from stitch_tui.tools.paths import runtime_dir
 from stitch_tui.tools.snapshot import STAGED, Snapshot, take
@@ -27,25 +27,7 @@ FORMAT = "nvcc build 1"
 """Part of every key: change it when what a build directory holds changes."""
 LARGEST_FILE = 4 << 30
 LEAST_MEMORY = 4 << 30
-_LIMITED = 'ulimit -v "$1"; ulimit -f "$2"; shift 2; exec "$@"'
-_ENTRY_POINTS = ("stitch_run", "stitch_sizes", "stitch_bind", "stitch_unbind")
-_MACHINE = (
-    (
-        r"No space left on device|Disk quota exceeded",
-        "free some space, or set XDG_CACHE_HOME to another disk",
-    ),
-    (r"unsupported GNU version|unsupported clang version", "name an older host compiler in NVCC_CCBIN"),
-    (
-        r"CUDA compiler and CUDA toolkit headers are incompatible",
-        "install nvcc and its headers in one version",
-    ),
-    (r"cannot find -lcuda(rt_static|devrt)", "install the CUDA runtime that belongs to this nvcc"),
-    (r"Unsupported gpu architecture", "install a CUDA toolkit that knows this GPU"),
-    (r"Failed to preprocess host compiler properties|[Cc]annot find compiler", "install g++"),
-)
-"""Complaints of the machine, not of the candidate: pattern and advice."""
-
-_STARVED = r"signal 9\b|[Oo]ut of memory|memory exhausted|bad_alloc|Cannot allocate memory"
+_LIMITED = 'ulimit -v "$1" 2>/dev/null; ulimit -f "$2" 2>/dev/null; shift 2; exec "$@"'
 
 
 async def build_cuda(
@@ -160,8 +142,8 @@ class _Job:
         artifact = folder / OUTPUT
         ok = done.ok and artifact.is_file()
         if ok:
-            unexported = await _unexported(artifact, self.plan.toolkit)
-            ok, found = not unexported, (*unexported, *found)
+            absent = await unexported(artifact, self.plan.toolkit)
+            ok, found = not absent, (*absent, *found)
         return Build(
             ok=ok,
             device="cuda",
@@ -178,15 +160,16 @@ class _Job:
 
     def _findings(self, folder: Path, done: process.Finished, log: str) -> tuple[Finding, ...]:
         if done.timed_out:
-            return (_error(Category.HOST_TIMEOUT, f"nvcc did not finish within {self.timeout:g} s"),)
+            return (compiler_error(Category.HOST_TIMEOUT, f"nvcc did not finish within {self.timeout:g} s"),)
         if not done.ok:
-            _raise_if_machine(log, self.snapshot.text, folder)
-            if _starved(done, log, self.snapshot.text):
-                return (_error(Category.OUT_OF_MEMORY_HOST, "the compiler ran out of memory on this source"),)
+            raise_if_machine(log, self.snapshot.text, folder)
+            if starved(done, log, self.snapshot.text):
+                why = "the compiler ran out of memory on this source"
+                return (compiler_error(Category.OUT_OF_MEMORY_HOST, why),)
         found = findings(log, partial(self._local, folder), _ptx(folder))
         if done.ok or any(finding.detail["severity"] == "error" for finding in found):
             return self._advised(found)
-        return (_unexplained(done, log), *found)
+        return (unexplained(done, log), *found)
 
     def _local(self, folder: Path, file: str) -> str:
         path = folder / file
@@ -205,55 +188,8 @@ class _Job:
         )
 
 
-def _error(category: Category, message: str) -> Finding:
-    return Finding(category=category, message=message, detail={"severity": "error", "tool": "nvcc"})
-
-
-def _raise_if_machine(log: str, source: str, folder: Path) -> None:
-    """Raise for what no change of the candidate can cure; words that it wrote itself do not count."""
-    for pattern, advice in _MACHINE:
-        if not re.search(pattern, source) and (line := re.search(f".*(?:{pattern}).*", log)):
-            raise EnvironmentFault(
-                "nvcc cannot work here", where=str(folder.parent), why=line[0].strip(), advice=advice
-            )
-
-
-def _starved(done: process.Finished, log: str, source: str) -> bool:
-    """Whether a compiler hit its memory limit or was killed for memory."""
-    return done.returncode == -9 or bool(re.search(_STARVED, log) and not re.search(_STARVED, source))
-
-
-def _unexplained(done: process.Finished, log: str) -> Finding:
-    """nvcc failed and no compiler gave a reason that we could read."""
-    tail = "\n".join(log.splitlines()[-10:])
-    return _error(Category.BUILD_ERROR, f"nvcc ended with status {done.returncode}\n{tail}".rstrip())
-
-
 def _ptx(folder: Path) -> str:
     return "\n".join(path.read_text(errors="replace") for path in sorted((folder / KEPT).glob("*.ptx"))[:1])
-
-
-async def _unexported(artifact: Path, toolkit: Toolkit) -> tuple[Finding, ...]:
-    """Findings for entry points that the runner could not find by name."""
-    names = await _exports(artifact, toolkit)
-    found = []
-    for name in _ENTRY_POINTS:
-        if name in names:
-            continue
-        if mangled := next((other for other in names if other.startswith(f"_Z{len(name)}{name}")), ""):
-            why = f'{name} has C++ linkage ({mangled}): include "stitch.h" or declare it extern "C"'
-            found.append(_error(Category.LINK_ERROR, why))
-        elif name == "stitch_run":
-            why = "stitch_run is not exported: every candidate defines int stitch_run(const stitch_call*)"
-            found.append(_error(Category.LINK_ERROR, why))
-    return tuple(found)
-
-
-async def _exports(artifact: Path, toolkit: Toolkit) -> frozenset[str]:
-    if toolkit.nm is None:
-        raise EnvironmentFault("nm was not found", advice="install binutils, which has the linker too")
-    done = await process.run([str(toolkit.nm), "-D", "--defined-only", str(artifact)], timeout=60)
-    return frozenset(line.split()[-1] for line in done.stdout.splitlines() if line.strip())
 
 
 async def _kernels(log: str, toolkit: Toolkit) -> tuple[KernelFacts, ...]:

@@ -25,6 +25,7 @@ class CudaDevice:
     name: str
     capability: tuple[int, int]
     memory_bytes: int
+    """0 where host and device share one memory and the driver does not say."""
     driver: str
     cuda: tuple[int, int]
     """The newest CUDA that the driver runs."""
@@ -160,7 +161,7 @@ def _device(nvml: Any, handle: Any, number: int, driver: str, cuda: tuple[int, i
         uuid=str(nvml.nvmlDeviceGetUUID(handle)),
         name=str(nvml.nvmlDeviceGetName(handle)),
         capability=(int(major), int(minor)),
-        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        memory_bytes=int(getattr(ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle), "total", 0)),
         driver=driver,
         cuda=cuda,
         memory_clock_mhz=ask(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM) or 0,

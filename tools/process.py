@@ -52,14 +52,16 @@ async def run(
         FileNotFoundError, PermissionError: the program cannot be started.
     """
     started = time.monotonic()
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
+    process = await _start(
+        asyncio.create_subprocess_exec(
+            *argv,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
     )
     assert process.stdout
     assert process.stderr
@@ -84,6 +86,22 @@ async def run(
         timed_out=timed_out,
         truncated=out.dropped or err.dropped,
     )
+
+
+async def _start(
+    creation: Coroutine[Any, Any, asyncio.subprocess.Process],
+) -> asyncio.subprocess.Process:
+    """Wait for the process; cancelled meanwhile, wait all the same and kill its whole group.
+
+    asyncio itself would kill the leader alone and then wait for whoever holds its pipes.
+    """
+    starting = asyncio.ensure_future(creation)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await kill_group(await starting)
+        raise
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:

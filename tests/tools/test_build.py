@@ -1,6 +1,7 @@
 import asyncio
 import dataclasses
 import os
+import select
 import shutil
 import sys
 import textwrap
@@ -269,6 +270,61 @@ def test_compilers_run_side_by_side_only_while_memory_is_free(
 
 def test_this_machine_has_memory() -> None:
     assert 0 < available_bytes() <= total_bytes()
+
+
+def test_a_full_disk_is_a_fault_of_the_machine_that_names_the_place(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(HOST_ONLY)
+    _program(tmp_path / "nvcc", "echo 'fatal error: cannot write: No space left on device' >&2; exit 1")
+    toolkit = Toolkit(nvcc=tmp_path / "nvcc", host_compiler=tmp_path / "nvcc")
+    with pytest.raises(EnvironmentFault, match="No space left on device") as caught:
+        build(tmp_path / "k.cu", toolkit)
+    assert caught.value.where.startswith(str(tmp_path / "cache"))
+
+
+def test_a_failure_without_a_diagnostic_shows_the_end_of_the_log(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(HOST_ONLY)
+    _program(tmp_path / "nvcc", "echo 'something odd' >&2; exit 7")
+    result = build(tmp_path / "k.cu", Toolkit(nvcc=tmp_path / "nvcc", host_compiler=tmp_path / "nvcc"))
+    assert only_error(result).message == "nvcc ended with status 7\nsomething odd"
+    assert Path(result.log).read_text() == "something odd\n"
+
+
+def test_cancelling_a_build_ends_its_compiler_and_frees_its_place(tmp_path: Path) -> None:
+    source, started = tmp_path / "k.cu", tmp_path / "started"
+    source.write_text(HOST_ONLY)
+    os.mkfifo(started)
+    reader = os.open(started, os.O_RDONLY | os.O_NONBLOCK)
+    _program(tmp_path / "nvcc", f"sleep 600 & echo $! > '{started}'; wait")
+    toolkit = Toolkit(nvcc=tmp_path / "nvcc", host_compiler=tmp_path / "nvcc")
+    cache = tmp_path / "cache"
+
+    async def cancelled() -> int:
+        task = asyncio.create_task(build_cuda(source, arch="sm_90", toolkit=toolkit, cache=cache))
+        assert (await asyncio.to_thread(select.select, [reader], [], [], 20))[0]
+        compiler = int(os.read(reader, 100))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return compiler
+
+    compiler = asyncio.run(cancelled())
+    os.close(reader)
+    assert _ended(compiler)
+    assert not any((cache / "scratch").iterdir())
+    _program(tmp_path / "nvcc", "exit 7")
+    assert not build(source, toolkit).ok
+
+
+def _ended(pid: int) -> bool:
+    """Whether the process has ended or does so at once: a signal takes a moment to arrive."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 10)[0])
+    finally:
+        os.close(descriptor)
 
 
 def test_a_source_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:

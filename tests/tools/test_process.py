@@ -28,6 +28,12 @@ def ended(pid: int) -> bool:
         os.close(descriptor)
 
 
+def line_from(reader: int) -> str:
+    """What a process writes to a pipe, once it does."""
+    assert select.select([reader], [], [], 20)[0]
+    return os.read(reader, 100).decode()
+
+
 def test_output_and_status_of_an_ordinary_program() -> None:
     done = python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
     assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
@@ -129,9 +135,11 @@ def test_a_child_left_in_the_background_does_not_outlive_the_run() -> None:
     assert ended(int(done.stdout))
 
 
-def test_cancelling_the_caller_kills_the_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["while it starts", "while it runs"])
+def test_cancelling_the_caller_kills_the_group(moment: str, tmp_path: Path) -> None:
     pipe = tmp_path / "pids"
     os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     program = textwrap.dedent("""
         import os, subprocess, sys, time
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -142,13 +150,19 @@ def test_cancelling_the_caller_kills_the_group(tmp_path: Path) -> None:
 
     async def scenario() -> list[int]:
         task = asyncio.create_task(run([sys.executable, "-c", program, str(pipe)], timeout=60))
-        text = await asyncio.to_thread(pipe.read_text)
+        if moment == "while it starts":  # it was forked, and this loop blocks before it hears of that
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            text = line_from(reader)
+        else:
+            text = await asyncio.to_thread(line_from, reader)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return [int(pid) for pid in text.split()]
 
     assert all(ended(pid) for pid in asyncio.run(scenario()))
+    os.close(reader)
 
 
 def test_a_program_that_is_not_there_raises() -> None:
