@@ -1,7 +1,7 @@
 """Does verification work on this GPU?  One honest kernel, timed, and planted faults.
 
-``python benchmarks/gpu_smoke.py`` needs an NVIDIA GPU, nvcc and a CUDA build of torch, prints one line for each
-case, and ends with 1 when a verdict is not the expected one.
+``python benchmarks/gpu_smoke.py`` needs an NVIDIA GPU, nvcc and a CUDA build of torch, prints one line
+for each case, and ends with 1 when a verdict is not the expected one.
 """
 
 import asyncio

@@ -10,23 +10,22 @@
 import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
-from stitch_tui.tools.emulator import Emulator, Mode
+from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.screen import screen_source
-from stitch_tui.tools.toolkit import Toolkit
 from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Trial, Verdict
 
-Json = dict[str, Any]
-OnEvent = Callable[[str, Json], None]
+__all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
 
 BOOT = Path(__file__).parent / "worker" / "boot.py"
 KERNEL_HOST = Path(__file__).parent / "worker" / "kernel_host.py"
@@ -39,52 +38,6 @@ BELIEVED = 0.9
 """Share of the speed of light below which a time is not believed."""
 SHUFFLED = 3
 """Seed of the thread order in the emulator's second run; the first goes upward."""
-
-
-class JudgeCall(Protocol):
-    """What is needed of `judge.Judge`."""
-
-    async def call(
-        self, method: str, params: Json | None = None, *, timeout: float, on_event: OnEvent | None = None
-    ) -> Any: ...
-
-
-@dataclass(frozen=True)
-class Cuda:
-    """The device that candidates are built for and run on."""
-
-    name: str
-    """``NVIDIA H200``."""
-    arch: str
-    """``sm_90``."""
-    toolkit: Toolkit
-    cache: Path
-    """Of builds."""
-    uuid: str = ""
-    """Of the GPU, to lease it from other stitch processes; empty: not leased."""
-    timing: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the judge's method ``time``."""
-
-    @property
-    def device(self) -> str:
-        return f"cuda {self.name} {self.arch}"
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What a verification works with; without `cuda` the emulator judges and verdicts are functional."""
-
-    judge: JudgeCall
-    emulator: Emulator | None
-    python: str = "python3"
-    """The interpreter that has torch: it runs the CUDA and module runners."""
-    cuda: Cuda | None = None
-    deadline_s: float = 60.0
-    """Longest time for one call of a candidate."""
-
-    @property
-    def device(self) -> str:
-        return self.cuda.device if self.cuda else "emulator"
 
 
 async def verify_region(

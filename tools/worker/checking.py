@@ -149,7 +149,7 @@ class _Examination:
     def perform(self) -> None:
         usable = [variant for variant in self.trials.small if self._starts(variant)]
         if not self.trials.small:
-            self.report.unchecked.append("small shapes: the reference has no small variant")
+            self.report.unchecked.append("small shapes: only the full size was tried")
         if not usable and not self.trials.full:
             raise CandidateFault("unsupported", "the candidate handles none of the small shapes")
         for variant in usable:

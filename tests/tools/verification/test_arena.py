@@ -1,5 +1,5 @@
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stitch_tui.tools.worker.abi import Call, Placed
@@ -14,6 +14,7 @@ from stitch_tui.tools.worker.arena import (
 )
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=6), st.data())
 def test_any_byte_written_outside_the_slots_is_found(sizes: list[int], data: st.DataObject) -> None:
     layout = Layout()
@@ -54,6 +55,7 @@ def test_a_view_shares_the_arenas_memory() -> None:
     arena.close()
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.integers(0, 2**40), max_size=5).map(tuple),
     st.integers(0, 9),

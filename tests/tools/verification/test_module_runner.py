@@ -67,11 +67,9 @@ def test_an_honest_module_is_correct_with_its_changed_buffers(session: Session, 
     ("body", "category", "words"),
     [
         ("return torch.relu(self.layer(x)) * scale", "numerics", "expected"),
-        (f"{BODY}.half()", "dtype", "torch.float16"),
         ("x.zero_(); " + BODY, "hack_suspected", "input x was modified"),
         ("class Lazy(torch.Tensor): pass\n        return torch.zeros(12, 7).as_subclass(Lazy)",
          "hack_suspected", "Lazy"),
-        ("import sys; sys.exit(0)", "hack_suspected", "sys.exit"),
     ],
 )  # fmt: skip
 def test_a_dishonest_or_broken_module_is_named(

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stitch_tui.tools.worker.numerics import Comparison, compare, default_reduction, relative_error
@@ -20,12 +20,14 @@ def held(got: torch.Tensor, truth: torch.Tensor, dtype: torch.dtype = torch.floa
     return compare(got.to(dtype), truth.to(dtype), truth, reduction=16)
 
 
+@settings(deadline=None, max_examples=40)
 @given(SHAPES, st.integers(0, 2**31), FLOATS)
 def test_the_reference_passes_its_own_check(shape: tuple[int, ...], seed: int, dtype: torch.dtype) -> None:
     truth = normal(shape, seed)
     assert held(truth, truth, dtype).passed
 
 
+@settings(deadline=None, max_examples=40)
 @given(SHAPES, st.integers(0, 2**31), FLOATS, st.sampled_from([math.nan, math.inf, -math.inf]))
 def test_a_nonfinite_element_where_the_truth_is_finite_never_passes(
     shape: tuple[int, ...], seed: int, dtype: torch.dtype, bad: float
@@ -38,6 +40,7 @@ def test_a_nonfinite_element_where_the_truth_is_finite_never_passes(
     assert verdict.category == "nonfinite"
 
 
+@settings(deadline=None, max_examples=40)
 @given(SHAPES, st.integers(0, 2**31))
 def test_nonfinite_elements_must_be_the_references(shape: tuple[int, ...], seed: int) -> None:
     truth = normal(shape, seed)
@@ -47,6 +50,7 @@ def test_nonfinite_elements_must_be_the_references(shape: tuple[int, ...], seed:
     assert not held(torch.full_like(truth, math.nan), normal(shape, seed)).passed
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**31), st.integers(-20, 20))
 def test_errors_do_not_depend_on_the_scale(seed: int, exponent: int) -> None:
     truth, noise = normal((40,), seed), 1e-5 * normal((40,), seed + 1)
@@ -55,6 +59,7 @@ def test_errors_do_not_depend_on_the_scale(seed: int, exponent: int) -> None:
     assert relative_error((truth + noise) * scale, truth * scale) == pytest.approx(error, rel=1e-6)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**31), st.integers(0, 39))
 def test_one_wrong_element_among_many_is_enough(seed: int, position: int) -> None:
     truth = normal((40,), seed)

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stitch_tui.tools.verdict import Ratio, Samples
@@ -7,6 +7,7 @@ from stitch_tui.tools.worker.samples import interval, ratio, stable, summary
 TIMES = st.lists(st.floats(1.0, 1e6), min_size=4, max_size=20)
 
 
+@settings(deadline=None, max_examples=15)
 @given(TIMES)
 def test_a_program_against_itself_is_not_distinguishable(times: list[float]) -> None:
     found = Ratio(**ratio(times, times))
@@ -14,6 +15,7 @@ def test_a_program_against_itself_is_not_distinguishable(times: list[float]) -> 
     assert found.verdict == "not distinguishable"
 
 
+@settings(deadline=None, max_examples=15)
 @given(TIMES, st.floats(1.1, 50))
 def test_a_constant_speedup_is_found_whatever_the_clock_does(times: list[float], factor: float) -> None:
     found = Ratio(**ratio([factor * t for t in times], times))
@@ -21,6 +23,7 @@ def test_a_constant_speedup_is_found_whatever_the_clock_does(times: list[float],
     assert abs(found.value - factor) < 1e-6 * factor
 
 
+@settings(deadline=None, max_examples=15)
 @given(TIMES)
 def test_intervals_hold_their_median(times: list[float]) -> None:
     low, high = interval(times)

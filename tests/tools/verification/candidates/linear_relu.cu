@@ -1,6 +1,5 @@
 // relu(x w^T + b), a thread for each result; macros ahead of this text plant one defect each.
 #include <cuda_runtime.h>
-#include <stdlib.h>
 #include "stitch.h"
 
 __global__ void linear_relu(const float* x, const float* w, const float* b, float* y, int rows, int inner, int columns) {
@@ -11,12 +10,6 @@ __global__ void linear_relu(const float* x, const float* w, const float* b, floa
   if (at >= rows * columns) return;
 #endif
   int i = at / columns, j = at % columns;
-#ifdef RACE
-  __shared__ float sum[1];
-  sum[0] = b[j];
-  for (int k = 0; k < inner; k++) sum[0] += x[i * inner + k] * w[j * inner + k];
-  y[at] = fmaxf(sum[0], 0.0f);
-#else
   float sum = b[j];
   for (int k = 0; k < inner; k++) sum += x[i * inner + k] * w[j * inner + k];
 #ifdef NO_RELU
@@ -24,13 +17,9 @@ __global__ void linear_relu(const float* x, const float* w, const float* b, floa
 #else
   y[at] = sum > 0 || sum != sum ? sum : 0.0f;
 #endif
-#endif
 }
 extern "C" int stitch_run(const stitch_call* c) {
   int rows = (int)c->in[0].shape[0], inner = (int)c->in[0].shape[1], columns = (int)c->in[1].shape[0];
-#ifdef CRASHES_LATER
-  if (rows > 16) abort();
-#endif
   int total = rows * columns;
   linear_relu<<<(total + 63) / 64 + 1, 64, 0, (cudaStream_t)c->stream>>>(
       (const float*)c->in[0].data, (const float*)c->in[1].data, (const float*)c->in[2].data, (float*)c->out[0].data,

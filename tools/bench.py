@@ -1,0 +1,58 @@
+"""What a verification works with: the judge, the emulator, the GPU."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.toolkit import Toolkit
+
+Json = dict[str, Any]
+OnEvent = Callable[[str, Json], None]
+
+
+class JudgeCall(Protocol):
+    """What is needed of `judge.Judge`."""
+
+    async def call(
+        self, method: str, params: Json | None = None, *, timeout: float, on_event: OnEvent | None = None
+    ) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """The device that candidates are built for and run on."""
+
+    name: str
+    """``NVIDIA H200``."""
+    arch: str
+    """``sm_90``."""
+    toolkit: Toolkit
+    cache: Path
+    """Of builds."""
+    uuid: str = ""
+    """Of the GPU, to lease it from other stitch processes; empty: not leased."""
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the judge's method ``time``."""
+
+    @property
+    def device(self) -> str:
+        return f"cuda {self.name} {self.arch}"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a verification works with; without `cuda` the emulator judges and verdicts are functional."""
+
+    judge: JudgeCall
+    emulator: Emulator | None
+    python: str = "python3"
+    """The interpreter that has torch: it runs the CUDA and module runners."""
+    cuda: Cuda | None = None
+    deadline_s: float = 60.0
+    """Longest time for one call of a candidate."""
+
+    @property
+    def device(self) -> str:
+        return self.cuda.device if self.cuda else "emulator"
