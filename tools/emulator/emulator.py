@@ -59,7 +59,7 @@ class Emulator:
 
         Args:
             front_end: ``source``, ``ptx`` (needs nvcc), or ``auto``: source first, then ptx if nvcc is there.
-            timeout: seconds for the candidate's own compilation.
+            timeout: seconds for the candidate's own compilation, by each front end that is tried.
 
         Raises:
             UsageError: the file cannot be read.
@@ -71,10 +71,10 @@ class Emulator:
             raise UsageError(
                 "the candidate cannot be read", where=str(source), why=fault.strerror or ""
             ) from None
-        started, deadline = time.monotonic(), Deadline.after(timeout)
+        started = time.monotonic()
         builds: list[Build] = []
         for compiler in await self._front_ends(front_end):
-            builds.append(await self._build(compiler, sources, mode, deadline))
+            builds.append(await self._build(compiler, sources, mode, timeout))
             if builds[-1].ok:
                 break
         return _most_telling(builds).model_copy(update={"seconds": time.monotonic() - started})
@@ -117,16 +117,15 @@ class Emulator:
         ptx: Compiler = await PtxFrontEnd.found(tools, self.nvcc)
         return [ptx] if wanted == FrontEnd.PTX else [source, ptx]
 
-    async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, deadline: Deadline) -> Build:
-        identity = digest(
-            compiler.kind, mode, compiler.identity(mode), _digest_below(HERE, ABI), sources.sha256
-        )
-        key = identity[:32]
+    async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, timeout: float) -> Build:
+        emulator = _digest_below(HERE, ABI)
+        key = digest(compiler.kind, mode, compiler.identity(mode), emulator, sources.sha256)[:32]
         runtime = await self._runtime(compiler.kind, mode)
         record = self.store.root / key / "build.json"
         async with self.store.only_builder(key):
             if record.is_file():
-                return Build.model_validate_json(record.read_bytes()).model_copy(update={"cached": True})
+                here = {"cached": True, "artifact": str(record.parent / "candidate")}
+                return Build.model_validate_json(record.read_bytes()).model_copy(update=here)
             plain = Build(
                 ok=False,
                 device=DEVICE,
@@ -136,6 +135,7 @@ class Emulator:
                 compiler=(await self._toolchain()).version,
             )
             with self.store.workspace() as folder:
+                deadline = Deadline.after(timeout)
                 try:
                     objects = await compiler.compile(sources, mode, folder, deadline)
                     await self._link(objects, runtime, folder, deadline)
@@ -171,7 +171,8 @@ class Emulator:
         """The emulator's own object file for this mode, compiled once."""
         tools = await self._toolchain()
         flags = tools.runtime_flags(mode, front_end)
-        name = f"runtime-{front_end}-{mode}-{digest(tools.version, *flags, _digest_below(RUNTIME, HEADERS, ABI))[:16]}.o"
+        key = digest(tools.version, *flags, _digest_below(RUNTIME, HEADERS, ABI))[:16]
+        name = f"runtime-{front_end}-{mode}-{key}.o"
         made = self.store.root / name
         async with self.store.only_builder(name):
             if made.is_file():

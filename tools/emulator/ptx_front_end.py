@@ -46,9 +46,11 @@ class PtxFrontEnd:
     async def compile(self, sources: Sources, mode: Mode, folder: Path, deadline: Deadline) -> Objects:
         """nvcc's host object as it is, and its PTX as C++; raises `Refused`."""
         host, device = folder / "host.o", folder / "device.o"
-        argv = [self.nvcc, *FLAGS, "-Xcompiler", f"-ffile-prefix-map={sources.main.parent}=."]
+        bare = (f"-ffile-prefix-map={path}=." for path in (sources.main.parent, folder))
+        argv = [self.nvcc, *FLAGS, *(part for option in bare for part in ("-Xcompiler", option))]
         argv += ["--keep", "--keep-dir", str(folder), f"-I{ABI}", f"-I{sources.main.parent}"]
-        done = await compile_step([*argv, "-c", str(sources.main), "-o", str(host)], folder, deadline)
+        beside = sources.main.parent  # so that nvcc says the bare name
+        done = await compile_step([*argv, "-c", sources.main.name, "-o", str(host)], beside, deadline)
         text = (folder / f"{sources.main.stem}.ptx").read_text(encoding="utf-8")
         translated = folder / "device.cpp"
         compiler = [self.tools.path, *self.tools.translated_flags(mode)]

@@ -23,7 +23,7 @@ from stitch_tui.tools.emulator.sources import Sources
 from stitch_tui.tools.emulator.tokens import Cursor, SourceError, Token, text_of, tokenize
 from stitch_tui.tools.verdict import Category, Finding
 
-INCLUDE = re.compile(r'([ \t]*#[ \t]*include[ \t]*)"([^"]+)"(.*)', re.S)
+INCLUDE = re.compile(r"""([ \t]*#[ \t]*include[ \t]*)["<]([^">]+)[">](.*)""", re.S)
 DEFINE = re.compile(r"([ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?)(.*)", re.S)
 VOID_CAST = re.compile(r"\(\s*\(\s*(?:const\s+)?void\s*\*\s*\)")
 FUNCTION_STARTS_AFTER = (")", "const", "noexcept", "else", "do", "try")
@@ -53,7 +53,7 @@ def rewrite(sources: Sources, folder: Path) -> Rewritten:
     inline_ptx = False
     for path, target in targets.items():
         one = _Rewriter(tokenize(sources.texts[path]), sources.name(path))
-        one.redirect_includes(path, targets)
+        one.redirect_includes(sources, path, targets)
         text = one.run()
         once = "#pragma once\n" if path != sources.main and "#pragma once" in sources.texts[path] else ""
         (folder / target).write_text(f'{once}#line 1 "{sources.name(path)}"\n{text}', encoding="utf-8")
@@ -72,13 +72,12 @@ class _Rewriter:
         self.scopes: list[bool] = []
         """One for each open brace: is it in a function?"""
 
-    def redirect_includes(self, path: Path, targets: dict[Path, str]) -> None:
+    def redirect_includes(self, sources: Sources, path: Path, targets: dict[Path, str]) -> None:
         """Local includes name the rewritten copies."""
         for token in self.cursor.tokens:
-            if token.kind == "pp" and (found := INCLUDE.match(token.text)):
-                target = targets.get((path.parent / found[2]).resolve())
-                if target:
-                    token.text = f'{found[1]}"{target}"{found[3]}'
+            found = INCLUDE.match(token.text) if token.kind == "pp" else None
+            if found and (local := sources.local(path, found[2])):
+                token.text = f'{found[1]}"{targets[local]}"{found[3]}'
 
     def run(self) -> str:
         """Rewrite everything; what is not understood lands in `refused`."""

@@ -29,7 +29,6 @@ class SourceFrontEnd:
             self.tools.path,
             *self.tools.candidate_flags(mode),
             f"-ffile-prefix-map={folder}=.",
-            f"-I{sources.main.parent}",
             *_preamble(rewritten),
             *("-x", "c++", "-c", rewritten.main.name, "-o", made.name),
         ]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.tools.emulator.store import digest
-from stitch_tui.tools.emulator.toolchain import HERE
+from stitch_tui.tools.emulator.toolchain import ABI, HEADERS, HERE
 
-LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
+INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]""", re.M)
 
 
 @dataclass(frozen=True)
@@ -23,28 +23,36 @@ class Sources:
     def sha256(self) -> str:
         return digest(*(part for path, text in self.texts.items() for part in (self.name(path), text)))
 
+    def local(self, includer: Path, name: str) -> Path | None:
+        """The candidate's own file that an include means: beside the includer, else beside the ``.cu``."""
+        if any((ours / name).is_file() for ours in (HEADERS, ABI)):
+            return None
+        beside = (folder / name for folder in (includer.parent, self.main.parent))
+        return next((path.resolve() for path in beside if path.is_file()), None)
+
     def name(self, path: Path) -> str:
         """How diagnostics name a file: relative to the candidate's folder, free of this machine's paths."""
         return os.path.relpath(path, self.main.parent)
 
 
 def read_sources(main: Path) -> Sources:
-    """Read a candidate with its local headers; an include that is not beside its includer is left alone.
+    """Read a candidate with its local headers; other includes are left alone.
 
     Raises:
         OSError: the candidate cannot be read.
     """
     main = main.resolve()
     texts: dict[Path, str] = {}
+    sources = Sources(main, texts)
     waiting = [main]
     while waiting:
         path = waiting.pop(0)
         if path in texts:
             continue
         texts[path] = path.read_text(encoding="utf-8", errors="replace")
-        named = (path.parent / name for name in LOCAL_INCLUDE.findall(texts[path]))
-        waiting += [found.resolve() for found in named if found.is_file()]
-    return Sources(main, texts)
+        included = (sources.local(path, name) for name in INCLUDE.findall(texts[path]))
+        waiting += [found for found in included if found]
+    return sources
 
 
 def is_candidates(file: str) -> bool:

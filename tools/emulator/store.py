@@ -33,8 +33,8 @@ class Store:
     """A directory of finished results, safe to share between processes."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        for folder in (root, root / "locks"):
+        self.root = root.resolve()
+        for folder in (self.root, self.root / "locks"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextlib.asynccontextmanager

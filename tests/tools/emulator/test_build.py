@@ -77,7 +77,7 @@ def test_a_compiler_error_has_file_line_column_and_text(emulator: Emulator, cand
 
 def test_an_error_in_a_header_of_the_candidate_names_that_header(emulator: Emulator, candidate: Path) -> None:
     (candidate.parent / "tile.cuh").write_text("#pragma once\ninline int broken() { return missing; }\n")
-    candidate.write_text('#include "tile.cuh"\n' + EMPTY_RUN)
+    candidate.write_text("#include <tile.cuh>\n" + EMPTY_RUN)
     build = asyncio.run(emulator.build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE))
     assert [(f.file, f.line) for f in build.diagnostics] == [("tile.cuh", 2)]
 
@@ -151,5 +151,6 @@ def test_auto_takes_the_ptx_front_end_for_what_the_source_one_lacks(
 def test_nvcc_has_the_last_word_on_errors(emulator: Emulator, candidate: Path) -> None:
     candidate.write_text(HEAD + "int f() {\n  return undeclared_name;\n}\n" + EMPTY_RUN)
     build = asyncio.run(emulator.build(candidate, Mode.FAST))
-    assert [(f.category, f.line) for f in build.diagnostics] == [(Category.BUILD_ERROR, 4)]
+    (finding,) = build.diagnostics
+    assert (finding.category, finding.file, finding.line) == (Category.BUILD_ERROR, "candidate.cu", 4)
     assert build.arch.startswith("ptx")

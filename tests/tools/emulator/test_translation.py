@@ -91,11 +91,15 @@ def test_a_form_whose_meaning_is_not_known_is_refused(ptx: str) -> None:
 
 
 def test_shared_variables_of_ptx_do_not_touch() -> None:
-    module = parse(".shared .align 4 .b8 a[100];\n.shared .align 16 .b8 b[8];\n.extern .shared .b8 c[];\n")
+    module = parse(
+        '\t.file\t1 "/somewhere/k.cu"\n'
+        ".shared .align 4 .b8 a[100];\n.shared .align 16 .b8 b[8];\n.extern .shared .b8 c[];\n"
+    )
     a, b, c = (module.variables[name] for name in "abc")
     assert b.offset >= a.offset + a.size + 64
     assert b.offset % 16 == 0
     assert c.offset == 64
+    assert module.files == {1: "/somewhere/k.cu"}
 
 
 def test_an_error_inside_our_headers_is_told_at_the_candidate_s_line() -> None:

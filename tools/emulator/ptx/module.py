@@ -11,7 +11,7 @@ STATIC_SHARED_AT = 256 * 1024
 RED_ZONE = 64
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-FILE = re.compile(r'^\.file\s+(\d+)\s+"([^"]+)"', re.M)
+FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]+)"', re.M)
 ITEM = re.compile(r"(?:\.visible|\.weak|\.extern|\.common|\s)*\.(entry|func|global|const|shared)\b")
 VARIABLE = re.compile(
     r"\s*(?:\.attribute\([^)]*\)\s*)?(?:\.align\s+(?P<align>\d+)\s*)?(?:\.attribute\([^)]*\)\s*)?\.(?P<type>\w+)\s+"
