@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -209,7 +208,3 @@ def _tensor(data: bytes, like: torch.Tensor) -> torch.Tensor:
 def _slot_line(side: str, tensor: torch.Tensor, offset: int, size: int, name: str) -> str:
     numbers = [DTYPES.index(tensor.dtype), 0, offset, size, tensor.dim(), *tensor.shape, *tensor.stride()]
     return " ".join((side, *map(str, numbers), name))
-
-
-def cores() -> int:
-    return os.cpu_count() or 1
