@@ -152,7 +152,7 @@ def test_a_compilation_without_end_is_stopped_with_all_its_processes(
     text = textwrap.dedent("""
         template <int N, int M> struct F { static constexpr long v = F<N-1, M>::v + F<N-1, M + N>::v; };
         template <int M> struct F<0, M> { static constexpr long v = M; };
-        long forever() { return F<400, 0>::v; }
+        long forever() { return F<150, 0>::v; }
     """)
     error = only_error(build(tmp_path / "k.cu", toolkit, text + HOST_ONLY, timeout=1))
     assert error.category is Category.HOST_TIMEOUT

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from math import inf
 
 from stitch_tui.tools.history.iteration import Iteration
-from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.history.read import Commit
+from stitch_tui.tools.iteration import Outcome
 
 
 def best_of(commits: Iterable[Commit]) -> Commit | None:
