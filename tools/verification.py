@@ -7,6 +7,7 @@
     verdict = await verify_region(bench, Path("gelu.cu"), region, flops=2e6)
 """
 
+import asyncio
 import json
 import tempfile
 import time
@@ -134,12 +135,13 @@ class _Verification:
         if not self._screened(source):
             return self._concluded()
         self._stage("build")
-        build = await build_cuda(
-            source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
+        build, watched = await asyncio.gather(
+            build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS),
+            self._watched_build(source),
         )
         if not self._built(build):
             return self._concluded()
-        if not await self._emulator_stage(source):
+        if not await self._emulator_stage(watched):
             return self._concluded()
         runner = {
             "argv": [self.bench.python, str(BOOT), "runner", "cuda"],
@@ -151,14 +153,17 @@ class _Verification:
             await self._time(runner)
         return self._concluded()
 
-    async def _emulator_stage(self, source: Path) -> bool:
-        """Races, bounds and initialisation on small shapes, before the GPU sees the candidate."""
+    async def _watched_build(self, source: Path) -> Build | None:
+        """The instrumented build for the emulator; None without a host compiler."""
         emulator = self.bench.emulator
-        if emulator is None:
+        return await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS) if emulator else None
+
+    async def _emulator_stage(self, build: Build | None) -> bool:
+        """Races, bounds and initialisation on small shapes, before the GPU sees the candidate."""
+        if build is None:
             self._unchecked("races and bounds on the emulator: no host compiler")
             return True
         self._stage("emulator")
-        build = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
         if not build.ok:
             reason = build.diagnostics[0].message if build.diagnostics else "it does not build there"
             self._unchecked(f"races and bounds on the emulator: {reason}")

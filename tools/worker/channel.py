@@ -70,6 +70,7 @@ class Channel:
         isolate: run without a network where the kernel allows it.
         deadline_s: longest time for one call.
         start_s: longest time until it is ready.
+        wait: until it is ready; without, `greet` does so later.
 
     Raises:
         CandidateFault: the runner cannot be started or the candidate fails while it is loaded.
@@ -87,6 +88,7 @@ class Channel:
         isolate: bool = False,
         deadline_s: float = 30.0,
         start_s: float = START_SECONDS,
+        wait: bool = True,
     ) -> None:
         self._start_s = start_s
         self.deadline_s, self.protections = (
@@ -100,7 +102,21 @@ class Channel:
         self._pending = b""
         self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
         try:
-            self._greet([arena, *preface, *([f"load {load}"] if load else [])])
+            self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
+        except CandidateFault:
+            self.close()
+            raise
+        if wait:
+            self.greet()
+
+    def greet(self) -> None:
+        """Wait until the runner is ready; it is closed when it will not be.
+
+        Raises:
+            CandidateFault: it does not start, or the candidate fails while it is loaded.
+        """
+        try:
+            self._require_ready(self._line(time.monotonic() + self._start_s, "while it starts"))
         except BaseException:
             self.close()
             raise
@@ -139,10 +155,9 @@ class Channel:
                 resource.prlimit(process.pid, limit, (value, value))
         return process, ours
 
-    def _greet(self, lines: Sequence[str]) -> None:
-        deadline = time.monotonic() + self._start_s
-        self._send("\n".join(["hello 1", *lines, ""]))
-        words = self._line(deadline, "while it starts").split()
+    @staticmethod
+    def _require_ready(line: str) -> None:
+        words = line.split()
         if words[:2] == ["error", "environment"]:
             raise CandidateFault("environment", " ".join(words[2:]))
         if words[:1] == ["error"]:
