@@ -119,7 +119,7 @@ def _without_clients() -> None:
     for module, name in (("dotenv", "load_dotenv"), ("openai", "OpenAI"), ("litellm", "completion")):
         if module not in sys.modules and importlib.util.find_spec(module) is None:
             sys.modules[module] = types.ModuleType(module)
-            setattr(sys.modules[module], name, None)
+            setattr(sys.modules[module], name, lambda *_, **__: None)
 
 
 if __name__ == "__main__":
