@@ -18,6 +18,7 @@ from torch import Tensor
 from .module_runner import Clock, evict
 from .reference import Options, Reference
 from .region_module import region_module
+from .samples import FILLS_AHEAD
 from .target import RegionTarget, target_of
 from .task import Task
 
@@ -40,6 +41,7 @@ class Baseline:
         target = target_of(task, description["target"])
         draws = [[t.contiguous() for t in target.draw("full", seed)] for seed in description["seeds"]]
         self._call, self._sets = self._prepared(task, target, draws)
+        self._fills = FILLS_AHEAD if isinstance(target, RegionTarget) else 1
         arguments = KINDS[description["kind"]]
         if arguments is not None:
             self._call = torch.compile(self._call, **arguments)
@@ -65,7 +67,7 @@ class Baseline:
                 if self._compiled:
                     torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
                 if cold:
-                    evict(self.device)
+                    evict(self.device, self._fills)
                 clock = Clock(self.device)
                 self._call(*self._sets[launch % len(self._sets)])
                 clocks.append(clock.stopped())

@@ -236,10 +236,11 @@ def _flush_block(device: torch.device) -> Tensor:
     return torch.empty(nbytes, dtype=torch.uint8, device=device)
 
 
-def evict(device: torch.device) -> None:
-    """Write over the L2 cache, so that the next launch finds its data in memory."""
+def evict(device: torch.device, fills: int = 1) -> None:
+    """Write over the L2 cache, `fills` times, so that the next launch finds its data in memory."""
     if device.type == "cuda":
-        _flush_block(device).zero_()
+        for _ in range(fills):
+            _flush_block(device).zero_()
 
 
 class Clock:
