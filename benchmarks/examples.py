@@ -1,8 +1,8 @@
 """The examples through ``stitch --auto``: correctness, coverage, and on a GPU speedups with intervals.
 
-``python benchmarks/examples.py [NAME ...] [--iterations N]`` writes ``benchmarks/results/examples_<device>.json``
-(merging: an example that is not named keeps its figures), and the README's table is made from it by
-``python benchmarks/examples.py --table``.
+``python benchmarks/examples.py [NAME ...] [--iterations N]`` writes ``results/examples_<device>.json`` beside
+itself (merging: an example that is not named keeps its figures), and the README's table is made from it
+by ``python benchmarks/examples.py --table``.
 """
 
 import argparse
