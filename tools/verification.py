@@ -37,6 +37,8 @@ EMULATED_FLOPS = 4e9
 """A region with more than this is not run at full size on the emulator (about 0.4 GFLOP/s)."""
 BELIEVED = 0.9
 """Share of the speed of light below which a time is not believed."""
+EMULATED_SECONDS = 5.0
+"""For one call on the emulator where a GPU judges afterwards."""
 SHUFFLED = 3
 """Seed of the thread order in the emulator's second run; the first goes upward."""
 
@@ -121,6 +123,7 @@ class _Verification:
     async def _module(
         self, module: Path, kernels: Mapping[str, Path], small_shapes: bool, folder: Path
     ) -> None:
+        await self._warm_baselines()
         environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, folder)
         if environment is None:
             return
@@ -134,14 +137,17 @@ class _Verification:
         assert cuda
         if not self._screened(source):
             return self._concluded()
+        await self._warm_baselines()
         self._stage("build")
-        build, watched = await asyncio.gather(
-            build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS),
-            self._watched_build(source),
+        build_task = asyncio.create_task(
+            build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS)
         )
-        if not self._built(build):
-            return self._concluded()
-        if not await self._emulator_stage(watched):
+        try:
+            passed = await self._emulator_stage(source)
+            build = await build_task
+        finally:
+            build_task.cancel()
+        if not self._built(build) or not passed:
             return self._concluded()
         runner = {
             "argv": [self.bench.python, str(BOOT), "runner", "cuda"],
@@ -153,22 +159,30 @@ class _Verification:
             await self._time(runner)
         return self._concluded()
 
-    async def _watched_build(self, source: Path) -> Build | None:
-        """The instrumented build for the emulator; None without a host compiler."""
-        emulator = self.bench.emulator
-        return await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS) if emulator else None
+    async def _warm_baselines(self) -> None:
+        """Let the baselines compile while the candidate is built and checked."""
+        if self.bench.cuda is None or not self.time_it:
+            return
+        params = {"target": self.target, "options": dict(self.bench.cuda.timing)}
+        await self.bench.judge.call("warm", params, timeout=CHECK_SECONDS)
 
-    async def _emulator_stage(self, build: Build | None) -> bool:
-        """Races, bounds and initialisation on small shapes, before the GPU sees the candidate."""
-        if build is None:
+    async def _emulator_stage(self, source: Path) -> bool:
+        """Races, bounds and initialisation on small shapes, while nvcc builds and before the GPU runs it.
+
+        What it finds is the verdict, unless nvcc finds more: a candidate must compile first of all.
+        """
+        emulator = self.bench.emulator
+        if emulator is None:
             self._unchecked("races and bounds on the emulator: no host compiler")
             return True
-        self._stage("emulator")
+        build = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
         if not build.ok:
             reason = build.diagnostics[0].message if build.diagnostics else "it does not build there"
             self._unchecked(f"races and bounds on the emulator: {reason}")
             return True
-        return await self._check("emulator", self._emulator_runner(build, 0), _WATCHED, build)
+        self._stage("emulator")
+        runner = self._emulator_runner(build, 0) | {"deadline_s": EMULATED_SECONDS}
+        return await self._check("emulator", runner, _WATCHED | {"smallest": 2}, build)
 
     async def _emulated(self, source: Path) -> Verdict:
         emulator = self.bench.emulator
@@ -270,8 +284,8 @@ class _Verification:
         self._note(report["numbers"] if stage == "correctness" else {})
         self._note({"notes": report["notes"]} if report["notes"] else {})
         self._note({"output": report["output"]} if report["output"] else {})
-        if category is Category.HANG and self._too_slow_here(report):
-            self._unchecked(f"full size: the emulator needs longer than {self.bench.deadline_s:g} s")
+        if category is Category.HANG and self._too_slow_here(stage, report):
+            self._unchecked(f"{stage}: the emulator needs longer than {runner['deadline_s']:g} s")
             return True
         if category is not Category.CORRECT:
             self._fail(category, (*findings, *located))
@@ -279,8 +293,10 @@ class _Verification:
         self._update(findings=self.draft.findings + tuple(located))
         return True
 
-    def _too_slow_here(self, report: Json) -> bool:
-        """Did an emulated candidate that passed everything else merely run out of time at full size?"""
+    def _too_slow_here(self, stage: str, report: Json) -> bool:
+        """Did the emulator merely run out of time: ahead of a GPU, or at full size after all else?"""
+        if self.bench.cuda is not None:
+            return stage == "emulator"
         where = report["findings"][0]["where"] if report["findings"] else ""
         return self.bench.cuda is None and where.startswith("task/full") and bool(report["trials"])
 

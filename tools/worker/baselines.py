@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 BOOT = Path(__file__).parent / "boot.py"
 BASELINE_SECONDS = 600.0
 """For one baseline to load and compile."""
+SETS = 3
+"""Inputs that a baseline rotates through."""
 KEPT_TARGETS = 2
 """The subtask at work, and the whole program."""
 
@@ -30,42 +33,57 @@ class Baselines:
 
     def __init__(self) -> None:
         self._targets: OrderedDict[str, dict[str, Channel]] = OrderedDict()
+        self._ready: set[Channel] = set()
         self._arena = HostArena(1 << 16)
 
-    def of(
-        self, task: "Task", target: "Json", seeds: Sequence[int], kinds: Sequence[str]
-    ) -> tuple[dict[str, Channel], list[str]]:
-        """The running baselines of a target, started together where they are missing, and what failed.
+    def start(self, task: "Task", target: "Json", kinds: Sequence[str]) -> dict[str, Channel]:
+        """Start the baselines of a target that do not run yet, all at once, without waiting for them."""
+        key = json.dumps(target, sort_keys=True)
+        channels = self._targets.setdefault(key, {})
+        self._targets.move_to_end(key)
+        while len(self._targets) > KEPT_TARGETS:
+            self._end(self._targets.popitem(last=False)[1])
+        for kind in kinds:
+            if kind not in channels:
+                channels[kind] = self._started(task, target, kind)
+        return channels
+
+    def of(self, task: "Task", target: "Json", kinds: Sequence[str]) -> tuple[dict[str, Channel], list[str]]:
+        """The running baselines of a target, and what kept the others from running.
 
         Raises:
             Fault: none runs.
         """
-        key = json.dumps(target, sort_keys=True)
-        running = self._targets.setdefault(key, {})
-        self._targets.move_to_end(key)
-        while len(self._targets) > KEPT_TARGETS:
-            self._end(self._targets.popitem(last=False)[1])
-        started, failures = {}, []
+        channels, failures = self.start(task, target, kinds), []
         for kind in kinds:
-            if kind not in running:
-                started[kind] = self._started(task, target, seeds, kind)
-        for kind, channel in started.items():
             try:
-                channel.greet()
-                running[kind] = channel
+                self._wait_for(channels[kind])
             except CandidateFault as fault:
                 failures.append(f"baseline {kind}: {fault.message}")
-        if not running:
+                del channels[kind]
+        if not channels:
             raise Fault("environment", "no baseline runs", why="; ".join(failures))
-        return {kind: running[kind] for kind in kinds if kind in running}, failures
+        return {kind: channels[kind] for kind in kinds if kind in channels}, failures
 
     def forget(self, target: "Json") -> None:
         """End a target's baselines, after one of them failed."""
         self._end(self._targets.pop(json.dumps(target, sort_keys=True), {}))
 
-    def _started(self, task: "Task", target: "Json", seeds: Sequence[int], kind: str) -> Channel:
+    def close(self) -> None:
+        """End them all."""
+        while self._targets:
+            self._end(self._targets.popitem()[1])
+        self._arena.close()
+
+    def _wait_for(self, channel: Channel) -> None:
+        if channel not in self._ready:
+            channel.greet()
+            self._ready.add(channel)
+
+    def _started(self, task: "Task", target: "Json", kind: str) -> Channel:
         options = asdict(task.reference.options) | {"project": str(task.reference.options.project.resolve())}
-        described = {"options": options, "target": target, "seeds": list(seeds), "kind": kind}
+        seeds = [secrets.randbits(31) for _ in range(SETS)]
+        described = {"options": options, "target": target, "seeds": seeds, "kind": kind}
         return Channel(
             [sys.executable, str(BOOT), "baseline"],
             arena=self._arena.announce(),
@@ -76,7 +94,7 @@ class Baselines:
             wait=False,
         )
 
-    @staticmethod
-    def _end(channels: dict[str, Channel]) -> None:
+    def _end(self, channels: dict[str, Channel]) -> None:
         for channel in channels.values():
+            self._ready.discard(channel)
             channel.close()

@@ -4,6 +4,7 @@ The first failure ends the check.  Nothing here trusts what the candidate says: 
 memory that the judge owns and compared with the reference's.
 """
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -75,15 +76,26 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     """The judge's method ``check``.
 
     Params: ``target`` (`target.target_of`), ``runner`` (fields of `Launch`), ``trials`` (fields of
-    `Trials`; ``small`` left out: every small variant of the reference).  Event ``trial`` after each.
+    `Trials`; ``small`` left out: every small variant of the reference, or the ``smallest`` so many).
+    Event ``trial`` after each.
     """
     wanted = dict(params.get("trials") or {})
     if "small" not in wanted:
-        wanted["small"] = [name for name in session.task.variants if name != FULL]
+        wanted["small"] = _small_variants(session, wanted.pop("smallest", None))
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     module = ModuleCall(session.task) if launch.module else None
     return examine(target_of(session.task, params["target"]), launch, trials, emit, module)
+
+
+def _small_variants(session: Session, count: int | None) -> list[str]:
+    """Names of the small variants, all of them or those with the fewest elements."""
+    small = {name: variant for name, variant in session.task.variants.items() if name != FULL}
+    if count is None:
+        return list(small)
+    return sorted(small, key=lambda name: sum(math.prod(spec["shape"]) for spec in small[name].inputs))[
+        :count
+    ]
 
 
 def examine(

@@ -30,6 +30,7 @@ METHODS = {
     "measure": "methods.measure",
     "layout": "structure.layout",
     "check": "checking.check",
+    "warm": "timing.warm",
     "time": "timing.time",
 }
 """Method -> ``module.function`` of this package, imported when it is first called."""

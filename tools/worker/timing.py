@@ -74,6 +74,14 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
         race.close()
 
 
+def warm(session: Session, params: Json, emit: Emit) -> Json:
+    """The judge's method ``warm``: start the baselines that ``time`` will want; does not wait for them."""
+    if session.task.reference.device.type == "cuda":
+        kinds = tuple((params.get("options") or {}).get("baselines", KINDS))
+        session.baselines.start(session.task, params["target"], kinds)
+    return {}
+
+
 class _Race:
     def __init__(
         self, session: Session, described: Json, launch: Launch, options: Measurement, emit: Emit
@@ -89,11 +97,11 @@ class _Race:
         self.unchecked: list[str] = []
 
     def run(self) -> Json:
-        seeds, sets = self._drawn()
+        sets = self._drawn()
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
         bound = self.rig.prepare(sets, own[0])
         self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
-        self._baselines, failures = self._pool.of(self.task, self.described, seeds, self.options.baselines)
+        self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
         self.unchecked += failures
         contestants: dict[str, Callable[[int], list[float]]] = {"candidate": self._candidate}
         contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
@@ -123,17 +131,16 @@ class _Race:
     def close(self) -> None:
         self.rig.close()
 
-    def _drawn(self) -> tuple[list[int], list[list[Tensor]]]:
-        """Seeds and inputs of the sets: as many as asked for and as memory allows."""
-        seed = secrets.randbits(31)
-        first = [t.contiguous() for t in self.target.draw(FULL, seed)]
+    def _drawn(self) -> list[list[Tensor]]:
+        """Inputs of the sets: as many as asked for and as memory allows."""
+        first = [t.contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
         nbytes = sum(t.numel() * t.dtype.itemsize for t in first)
         free, _ = torch.cuda.mem_get_info()
         count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / (2 * max(1, nbytes)))))
         if count < self.options.sets:
             self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
-        seeds = [seed, *(secrets.randbits(31) for _ in range(count - 1))]
-        return seeds, [first, *([t.contiguous() for t in self.target.draw(FULL, s)] for s in seeds[1:])]
+        others = [self.target.draw(FULL, secrets.randbits(31)) for _ in range(count - 1)]
+        return [first, *([t.contiguous() for t in tensors] for tensors in others)]
 
     def _candidate(self, count: int) -> list[float]:
         return self.rig.burst(count, cold=self.options.cold).times_us
