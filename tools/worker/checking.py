@@ -93,9 +93,10 @@ def _small_variants(session: Session, count: int | None) -> list[str]:
     small = {name: variant for name, variant in session.task.variants.items() if name != FULL}
     if count is None:
         return list(small)
-    return sorted(small, key=lambda name: sum(math.prod(spec["shape"]) for spec in small[name].inputs))[
-        :count
-    ]
+    elements = {
+        name: sum(math.prod(spec["shape"]) for spec in variant.inputs) for name, variant in small.items()
+    }
+    return sorted(small, key=elements.__getitem__)[:count]
 
 
 def examine(
