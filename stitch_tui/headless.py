@@ -1,25 +1,23 @@
 """``stitch --auto``: progress as plain lines on stderr, the answer as a table or NDJSON on stdout."""
 
+import os
+import shutil
 import sys
-import unicodedata
+from collections.abc import Iterator
 from functools import singledispatchmethod
 from typing import IO
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from stitch_tui.agents import events
-from stitch_tui.agents.state import Iteration, Session, Subtask
+from stitch_tui.agents.state import Iteration, Session, SubtaskState
+from stitch_tui.plain_text import columns, one_line
 from stitch_tui.tools.verdict import Flag, Verdict
 
-
-def visible(text: str) -> str:
-    """Foreign text made safe for a terminal: control characters are shown, never obeyed."""
-    return "".join(
-        char if char == "\n" or unicodedata.category(char) not in ("Cc", "Cf") else f"\\x{ord(char):02x}"
-        for char in text
-    )
+LABEL = 11
+"""Width of the words before the first lines: session, reference, device, plan."""
+CLEAR = "\r\x1b[2K"
+"""Back to the start of the terminal's line, which becomes empty."""
+SHA = 10
+"""Characters of a commit's name that people see."""
 
 
 class NdjsonPrinter:
@@ -33,92 +31,102 @@ class NdjsonPrinter:
 
 
 class PlainPrinter:
-    """One short line an event on stderr; at the end the table of subtasks on stdout."""
+    """A line for each iteration on stderr; at the end the result and what to do next on stdout."""
 
     def __init__(self, progress: IO[str] = sys.stderr, answer: IO[str] = sys.stdout) -> None:
         self._progress, self._answer = progress, answer
         self._session = Session()
+        self._failure = ""
+        self._live = progress.isatty() and os.environ.get("TERM") != "dumb"
 
     def __call__(self, event: events.Event) -> None:
         self._session = event.applied_to(self._session)
-        if line := self._line(event):
-            print(visible(line).replace("\n", " "), file=self._progress, flush=True)
-        if isinstance(event, events.SessionFinished) and self._session.plan is not None:
-            self._summary(event)
+        for line in self._lines(event):
+            print(f"{CLEAR if self._live else ''}{one_line(line)}", file=self._progress, flush=True)
+        if isinstance(event, events.SessionFinished):
+            self.doing("")
+            for line in summary(self._session, event, told=self._failure):
+                print(line, file=self._answer)
+            self._answer.flush()
+
+    def doing(self, text: str) -> None:
+        """On a terminal, say what goes on now, in a line that the next one replaces."""
+        if self._live:
+            room = max(shutil.get_terminal_size().columns - 1, 1)
+            print(f"{CLEAR}{one_line(text)[:room]}", end="", file=self._progress, flush=True)
 
     @singledispatchmethod
-    def _line(self, event: events.Event) -> str:
-        return ""
+    def _lines(self, event: events.Event) -> Iterator[str]:
+        yield from ()
 
-    @_line.register
-    def _(self, event: events.SessionStarted) -> str:
-        reason = f" ({event.device_reason})" if event.device_reason else ""
-        return f"session {event.session}: {event.reference} on {event.device}{reason}, branch {event.branch}"
+    @_lines.register
+    def _(self, event: events.SessionStarted) -> Iterator[str]:
+        yield _labelled("session", event.session)
+        reason = f": {event.device_reason}" if event.device_reason else ""
+        yield _labelled("device", f"{event.device}{reason}")
+        self.doing("reading and measuring the reference")
 
-    @_line.register
-    def _(self, event: events.ReferenceProfiled) -> str:
-        lines = [f"reference: {event.nodes} operators, variants {', '.join(event.variants)}"]
-        lines += [f"  note: {note}" for note in event.notes]
-        return "; ".join(line.strip() for line in lines)
+    @_lines.register
+    def _(self, event: events.ReferenceProfiled) -> Iterator[str]:
+        about = f"{self._session.reference}, {_count(event.nodes, 'operator')}"
+        yield _labelled("reference", f"{about}, shapes {', '.join(event.variants)}")
+        if event.opaque:
+            yield _labelled("note", f"cannot be exported, so it is one subtask: {event.opaque}")
+        yield from (_labelled("note", note) for note in event.notes)
 
-    @_line.register
-    def _(self, event: events.PlanProposed) -> str:
-        titles = (
-            ", ".join(f"{s.id} {s.title}" for s in event.plan.subtasks) or "nothing to write a kernel for"
-        )
-        left = sum(len(u.nodes) for u in event.plan.uncovered)
-        return f"plan: {titles}" + (f"; {left} operators stay with PyTorch" if left else "")
+    @_lines.register
+    def _(self, event: events.PlanProposed) -> Iterator[str]:
+        label = "plan"
+        for subtask in event.plan.subtasks:
+            yield _labelled(label, f"{subtask.id}  {subtask.title}")
+            label = ""
+        for left in event.plan.uncovered:
+            yield _labelled(label, f"{_count(len(left.nodes), 'operator')} left to PyTorch: {left.reason}")
+            label = ""
+        if label:
+            yield _labelled(label, "nothing to write a kernel for")
 
-    @_line.register
-    def _(self, event: events.CodeWritten) -> str:
-        return f"  {event.subtask} iteration {event.iteration}: {event.candidate.strategy}"
+    @_lines.register
+    def _(self, event: events.SubtaskUpdated) -> Iterator[str]:
+        if event.state.active:
+            subtask = self._session.subtask(event.subtask)
+            self.doing(f"      {subtask.id}  {event.state} {subtask.title}")
+        yield from ()
 
-    @_line.register
-    def _(self, event: events.BuildFinished) -> str:
-        build = event.build
-        how = "from the cache" if build.cached else f"in {build.seconds:.1f} s"
-        return f"  {event.subtask} build {'ok' if build.ok else 'failed'} {how}"
+    @_lines.register
+    def _(self, event: events.IterationStarted) -> Iterator[str]:
+        if not event.subtask:
+            self.doing("      program  building and checking the whole")
+        yield from ()
 
-    @_line.register
-    def _(self, event: events.VerdictReached) -> str:
-        return f"  {event.subtask or 'program'} {describe(event.verdict)} [{event.outcome}]"
+    @_lines.register
+    def _(self, event: events.VerdictReached) -> Iterator[str]:
+        shown, verdict = self._session.iteration(event.iteration), event.verdict
+        tried = shown.candidate.strategy if shown.candidate else "all kernels in one program"
+        said = ", ".join((*_measured(verdict), *_built(verdict)))
+        who = f"{event.iteration:>4}  {event.subtask or 'program':<9}"
+        yield f"{who}{verdict.category}, {event.outcome}: {tried}"
+        yield f"{'':15}{said if verdict.correct or not said else f'{verdict.summary}; {said}'}"
 
-    @_line.register
-    def _(self, event: events.Routed) -> str:
-        return f"  {event.subtask} -> {event.next}: {event.reason}"
+    @_lines.register
+    def _(self, event: events.Routed) -> Iterator[str]:
+        subtask = self._session.subtask(event.subtask)
+        if event.next in ("done", "give up") and subtask.attempts > 1:
+            yield f"{'':6}{event.subtask:<9}{event.next} after {subtask.attempts} attempts: {event.reason}"
 
-    @_line.register
-    def _(self, event: events.IterationCommitted) -> str:
-        return f"  commit {event.sha[:10]} {event.subject}"
+    @_lines.register
+    def _(self, event: events.Warned) -> Iterator[str]:
+        yield f"warning: {event.text}"
 
-    @_line.register
-    def _(self, event: events.Warned) -> str:
-        return f"warning: {event.text}"
-
-    @_line.register
-    def _(self, event: events.Failed) -> str:
-        return f"stitch: {event.text}"
-
-    @_line.register
-    def _(self, event: events.SessionFinished) -> str:
-        return f"{event.status}: {event.reason}"
-
-    def _summary(self, event: events.SessionFinished) -> None:
-        console = Console(file=self._answer, markup=False, highlight=False, soft_wrap=False)
-        console.print(summary_table(self._session))
-        if event.coverage is not None:
-            console.print(f"coverage {event.coverage:.0%} of the reference's measured time")
-        if self._session.branch:
-            console.print(f"branch {self._session.branch}, best {event.best[:10]}")
+    @_lines.register
+    def _(self, event: events.Failed) -> Iterator[str]:
+        self._failure = event.text
+        yield f"stitch: {event.text}"
 
 
 def describe(verdict: Verdict) -> str:
     """A verdict in one line: category, error against limit, speedups or *functional, not timed*."""
-    parts = [str(verdict.category)]
-    if verdict.error is not None and verdict.error_limit is not None:
-        parts.append(f"error {verdict.error:.1e} of {verdict.error_limit:.1e} allowed")
-    if verdict.timing:
-        parts += [f"{r.value:.2f}x over {name}" for name, r in verdict.timing.speedups.items()]
+    parts = [str(verdict.category), *_measured(verdict)]
     if Flag.FUNCTIONAL in verdict.flags:
         parts.append("functional, not timed")
     if not verdict.correct:
@@ -126,27 +134,109 @@ def describe(verdict: Verdict) -> str:
     return ", ".join(parts)
 
 
-def summary_table(session: Session) -> Table:
-    """Subtasks and the program with their verdicts."""
-    table = Table("subtask", "title", "state", "share", "attempts", "verdict", box=None, pad_edge=False)
+def summary(session: Session, end: events.SessionFinished, *, told: str = "") -> Iterator[str]:
+    """How a session ended: a table of what was judged, the result, where it is, what to do next.
+
+    Args:
+        told: a reason that stands on stderr already.
+    """
+    if session.plan is not None:
+        yield ""
+        yield from columns(_rows(session))
+        yield ""
+    yield one_line(str(end.status) if end.reason == told else f"{end.status}: {end.reason}")
+    if session.plan is not None:
+        yield from map(one_line, _scope(session))
+    if end.best:
+        yield one_line(f"branch {session.branch}, its tip {end.best[:SHA]} holds the best iteration")
+    yield ""
+    yield from _next_steps(session)
+
+
+def _rows(session: Session) -> Iterator[tuple[str, ...]]:
+    yield "subtask", "state", "verdict", "error of limit", "speedup", "tries", "commit", "what"
     for subtask in session.plan.subtasks if session.plan else ():
-        table.add_row(*map(_cell, _row(session, subtask)))
+        shown = session.best_of(subtask) or _last(session, subtask.id)
+        what = subtask.title if shown or not subtask.reason else f"{subtask.title}: {subtask.reason}"
+        yield subtask.id, str(subtask.state), *_judged(shown), str(subtask.attempts), _commit(shown), what
     if session.program is not None:
-        table.add_row(*map(_cell, ("program", "", "", "", "", describe(session.program))))
-    return table
+        whole = _last(session, "")
+        state = SubtaskState.DONE if session.program.correct else SubtaskState.FAILED
+        yield "program", str(state), *_judged(whole), "1", _commit(whole), "all of it"
 
 
-def _row(session: Session, subtask: Subtask) -> tuple[str, ...]:
-    shown = session.best_of(subtask) or _last(session, subtask)
-    verdict = describe(shown.verdict) if shown and shown.verdict else subtask.reason
-    share = "" if subtask.share is None else f"{subtask.share:.0%}"
-    return subtask.id, subtask.title, str(subtask.state), share, str(subtask.attempts), verdict
+def _judged(shown: Iteration | None) -> tuple[str, str, str]:
+    """Verdict, error and speedup cells."""
+    verdict = shown.verdict if shown else None
+    if verdict is None:
+        return "none", "", ""
+    speedups = ", ".join(_speedups(verdict))
+    return str(verdict.category), _error(verdict), speedups
 
 
-def _last(session: Session, subtask: Subtask) -> Iteration | None:
-    attempts = session.attempts_of(subtask.id)
+def _scope(session: Session) -> Iterator[str]:
+    """What the verdicts say, and about how much of the program."""
+    verdicts = [shown.verdict for shown in session.iterations if shown.verdict]
+    if any(Flag.FUNCTIONAL in verdict.flags for verdict in verdicts):
+        yield "judged on the CPU emulator: functional, not timed"
+    kept = [s.region for s in session.plan.subtasks if s.best is not None] if session.plan else []
+    nodes = sum(len(region.nodes) for region in kept)
+    left = sum(len(u.nodes) for u in session.plan.uncovered) if session.plan else 0
+    covered = f"{_count(len(kept), 'kernel')} for {_count(nodes, 'operator')}"
+    yield f"{covered}, {left} left to PyTorch" if left else covered
+
+
+def _next_steps(session: Session) -> Iterator[str]:
+    steps = [("stitch log", "every iteration, kept or not")] if session.iterations else []
+    if session.program is not None and session.program.correct:
+        verify = f"stitch verify stitched/model_new.py --reference {session.reference}"
+        steps += [
+            ("stitch show best", "the best one: message, files, changes"),
+            ("stitch apply", "bring it into your tree as stitched/"),
+            (verify, "judge it there again, also after your own edits"),
+        ]
+    elif session.iterations:
+        steps += [("stitch show last", "the last one: message, files, changes")]
+    else:
+        steps += [("stitch doctor", "what this machine has and lacks")]
+    yield "next"
+    yield from columns((f"  {command}", why) for command, why in steps)
+
+
+def _measured(verdict: Verdict) -> Iterator[str]:
+    if error := _error(verdict):
+        yield f"error {error} allowed"
+    yield from _speedups(verdict)
+
+
+def _error(verdict: Verdict) -> str:
+    if verdict.error is None or verdict.error_limit is None:
+        return ""
+    return f"{verdict.error:.1e} of {verdict.error_limit:.1e}"
+
+
+def _speedups(verdict: Verdict) -> Iterator[str]:
+    for name, ratio in verdict.timing.speedups.items() if verdict.timing else ():
+        yield f"{ratio.value:.2f}x over {name}"
+
+
+def _built(verdict: Verdict) -> Iterator[str]:
+    if verdict.build is not None and verdict.build.ok:
+        yield "build from the cache" if verdict.build.cached else f"built in {verdict.build.seconds:.1f} s"
+
+
+def _last(session: Session, subtask: str) -> Iteration | None:
+    attempts = session.attempts_of(subtask)
     return attempts[-1] if attempts else None
 
 
-def _cell(text: str) -> Text:
-    return Text(visible(text), overflow="fold")
+def _commit(shown: Iteration | None) -> str:
+    return shown.commit[:SHA] if shown else ""
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"{label:<{LABEL}}{text}"

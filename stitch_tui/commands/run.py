@@ -32,6 +32,8 @@ def run(reference: Reference = "", json: Json = False, device: Device = "", sets
     from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
     emit = NdjsonPrinter() if json else PlainPrinter()
+    if isinstance(emit, PlainPrinter):
+        emit.doing(f"importing {chosen} and running it once")
     return int(asyncio.run(run_auto(Path.cwd(), settings, chosen, emit)))
 
 

@@ -14,7 +14,8 @@ import sessions
 
 from stitch_tui.agents import events
 from stitch_tui.agents.state import Status, SubtaskState
-from stitch_tui.headless import NdjsonPrinter, PlainPrinter, visible
+from stitch_tui.headless import NdjsonPrinter, PlainPrinter
+from stitch_tui.plain_text import columns, printable
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category
 
@@ -46,7 +47,26 @@ def test_the_table_shows_the_best_attempt_and_says_functional() -> None:
     assert "correct" in answer
     assert "numerics" not in answer
     assert "numerics" in progress
-    assert progress.rstrip().endswith("goal met: all correct")
+    assert "goal met: all correct" in answer.splitlines()
+
+
+def test_the_end_says_what_to_do_next() -> None:
+    _, answer = printed(whole_session())
+    assert "  stitch log" in answer
+    assert "stitch apply" not in answer, "the program was not judged"
+
+
+def test_an_error_is_told_once() -> None:
+    end = events.SessionFinished(status=Status.FAILED, exit_code=3, reason="no compiler")
+    failed = events.Failed(kind="EnvironmentFault", text="no compiler", exit_code=3)
+    progress, answer = printed([*sessions.started(sessions.subtask())[:1], failed, end])
+    assert (progress + answer).count("no compiler") == 1
+    assert answer.splitlines()[0] == "failed"
+
+
+def test_columns_stand_in_line() -> None:
+    lines = list(columns([("a", "", "long title"), ("wider", "", "x")]))
+    assert lines == ["a      long title", "wider  x"]
 
 
 def test_hostile_text_is_shown_and_never_obeyed() -> None:
@@ -58,10 +78,9 @@ def test_hostile_text_is_shown_and_never_obeyed() -> None:
 
 
 @given(st.text())
-def test_visible_text_has_no_control_characters(text: str) -> None:
-    shown = visible(text)
-    assert all(char == "\n" or char.isprintable() or char.isspace() or ord(char) > 127 for char in shown)
-    assert "\x1b" not in shown
+def test_printed_text_has_no_control_characters(text: str) -> None:
+    shown = printable(text)
+    assert all(char in "\n\t" or char.isprintable() for char in shown)
 
 
 def test_ndjson_is_one_parsable_event_a_line() -> None:
