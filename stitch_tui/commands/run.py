@@ -1,12 +1,16 @@
 """``stitch --auto``: a run without anyone watching (the hidden command ``run``)."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stitch_tui.commands.output import Json
+
+if TYPE_CHECKING:
+    from stitch_tui.agents.events import Event
 
 Reference = Annotated[
     str,
@@ -23,15 +27,21 @@ def run(reference: Reference = "", json: Json = False, device: Device = "", sets
 
     Progress goes to stderr and the result to stdout; with --json stdout has one event a line.
     """
-    from stitch_tui.config import load
-
-    settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
-    chosen = chosen_reference(reference, settings.reference.path)
-
-    from stitch_tui.agents.engine import run_auto
     from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
     emit = NdjsonPrinter() if json else PlainPrinter()
+    with emit.ending():
+        return _run(reference, device, sets or [], emit)
+
+
+def _run(reference: str, device: str, sets: list[str], emit: "Callable[[Event], None]") -> int:
+    from stitch_tui.config import load
+
+    settings = load(Path.cwd(), flags=flags(device, sets)).settings
+    chosen = chosen_reference(reference, settings.reference.path)
+
+    from stitch_tui.agents.engine import run_auto
+
     return int(asyncio.run(run_auto(Path.cwd(), settings, chosen, emit)))
 
 
