@@ -9,11 +9,11 @@ from typing import Any
 
 from stitch_tui.tools.emulator.diagnostics import linker_errors
 from stitch_tui.tools.emulator.findings import located
-from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused
+from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused, require_room
 from stitch_tui.tools.emulator.ptx_front_end import PtxFrontEnd
 from stitch_tui.tools.emulator.source_front_end import SourceFrontEnd
 from stitch_tui.tools.emulator.sources import Sources, read_sources
-from stitch_tui.tools.emulator.store import Store, digest, digest_files
+from stitch_tui.tools.emulator.store import Store, digest, digest_files, file_digest
 from stitch_tui.tools.emulator.toolchain import (
     ABI,
     HEADERS,
@@ -121,11 +121,9 @@ class Emulator:
         emulator = _digest_below(HERE, ABI)
         key = digest(compiler.kind, mode, compiler.identity(mode), emulator, sources.sha256)[:32]
         runtime = await self._runtime(compiler.kind, mode)
-        record = self.store.root / key / "build.json"
         async with self.store.only_builder(key):
-            if record.is_file():
-                here = {"cached": True, "artifact": str(record.parent / "candidate")}
-                return Build.model_validate_json(record.read_bytes()).model_copy(update=here)
+            if kept := _kept(self.store.root / key):
+                return kept
             plain = Build(
                 ok=False,
                 device=DEVICE,
@@ -148,6 +146,7 @@ class Emulator:
         argv = [self.compiler, str(runtime), *(path.name for path in objects.paths)]
         argv += ["-no-pie", "-pthread", "-o", "candidate"]
         done = await run(argv, timeout=deadline.left, cwd=folder, env=environment())
+        require_room(done, folder)
         if not done.ok:
             said = linker_errors(done.stderr)
             other = Finding(category=Category.LINK_ERROR, message="the linker failed or took too long")
@@ -160,7 +159,7 @@ class Emulator:
             "ok": True,
             "artifact": str(self.store.root / plain.key / "candidate"),
             "command": objects.command,
-            "artifact_sha256": hashlib.sha256((folder / "candidate").read_bytes()).hexdigest(),
+            "artifact_sha256": file_digest(folder / "candidate"),
         }
         build = plain.model_copy(update=facts)
         (folder / "build.json").write_text(build.model_dump_json(), encoding="utf-8")
@@ -175,11 +174,12 @@ class Emulator:
         name = f"runtime-{front_end}-{mode}-{key}.o"
         made = self.store.root / name
         async with self.store.only_builder(name):
-            if made.is_file():
+            if _whole(made):
                 return made
             with self.store.workspace() as folder:
                 argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", name]
                 done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
+                require_room(done, folder)
                 if not done.ok:
                     why = next(
                         (line for line in done.stderr.splitlines() if "error" in line), "it took too long"
@@ -187,7 +187,28 @@ class Emulator:
                     raise EnvironmentFault(
                         "the emulator's runtime does not compile", where=tools.path, why=why
                     )
+                seal = folder / f"{name}.sha256"
+                seal.write_text(file_digest(folder / name), encoding="ascii")
+                self.store.publish(seal, seal.name)
                 return self.store.publish(folder / name, name)
+
+
+def _kept(folder: Path) -> Build | None:
+    """A finished build, unless somebody deleted or changed a part of it: then it is made anew."""
+    try:
+        build = Build.model_validate_json((folder / "build.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    artifact = folder / "candidate"
+    if not build.artifact_sha256 or file_digest(artifact) != build.artifact_sha256:
+        return None
+    return build.model_copy(update={"cached": True, "artifact": str(artifact)})
+
+
+def _whole(made: Path) -> bool:
+    """Is the file the one that was sealed when it was made?"""
+    seal = made.with_name(f"{made.name}.sha256")
+    return seal.is_file() and seal.read_text(encoding="ascii", errors="replace") == file_digest(made)
 
 
 def _digest_below(*folders: Path) -> str:

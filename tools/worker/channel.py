@@ -1,6 +1,7 @@
 """The judge's end of the runner protocol: one process for one candidate, confined, timed, never trusted."""
 
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -18,6 +19,7 @@ from typing import Any
 
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
+from .containment import Family, Limits
 
 START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
@@ -25,6 +27,8 @@ FILE_LIMIT_BYTES = 64 << 20
 """Largest file, standard output included, that a candidate may write."""
 OUTPUT_KEPT = 4000
 """Characters of a candidate's output that are shown."""
+WATCH_S = 0.2
+"""How often a candidate that computes is looked at: memory, processes, files."""
 _LINE_LIMIT = 1 << 20
 _FINDING_LIMIT = 200
 _PASSED_ON = (
@@ -100,7 +104,9 @@ class Channel:
         self._work = self._scratch / "work"
         self._work.mkdir()
         self._pending = b""
+        Family.prepare()
         self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
+        self._family = Family(self._process.pid, self._work, Limits.now())
         try:
             self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
         except CandidateFault:
@@ -124,6 +130,8 @@ class Channel:
     def _spawn(
         self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolate: bool
     ) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+        if shutil.which(argv[0]) is None:
+            raise CandidateFault("environment", f"the runner is gone: {argv[0]}")
         ours, theirs = socket.socketpair()
         prefix = _no_network() if isolate else []
         self.protections.append("no network" if prefix else "network not confined")
@@ -240,11 +248,12 @@ class Channel:
 
     def _line(self, deadline: float, where: str, findings: list[dict[str, Any]] | None = None) -> str:
         while b"\n" not in self._pending:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            self._socket.settimeout(max(0.001, min(WATCH_S, deadline - time.monotonic())))
             try:
                 chunk = self._socket.recv(1 << 16)
             except TimeoutError:
-                raise self._hung(where) from None
+                self._watch(deadline, where)
+                continue
             except OSError:
                 chunk = b""
             if not chunk:
@@ -256,6 +265,14 @@ class Channel:
                 )
         line, _, self._pending = self._pending.partition(b"\n")
         return line.decode(errors="replace")
+
+    def _watch(self, deadline: float, where: str) -> None:
+        """No answer yet: raise when the time is up, or when the candidate holds too much."""
+        if time.monotonic() >= deadline:
+            raise self._hung(where)
+        if excess := self._family.excess():
+            self._kill()
+            raise CandidateFault(excess.category, f"{excess.what} {where}", where=where)
 
     def _hung(self, where: str) -> CandidateFault:
         self._kill()
@@ -291,8 +308,7 @@ class Channel:
             return file.read(OUTPUT_KEPT).decode(errors="replace")
 
     def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._family.end()
         self._process.wait()
 
     def close(self) -> str:
@@ -344,6 +360,7 @@ def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]],
     return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)
 
 
+@functools.cache
 def _no_network() -> list[str]:
     """A command prefix that runs a program without a network, or nothing where the kernel refuses."""
     tool = shutil.which("unshare")
