@@ -222,7 +222,6 @@ class _Verification:
         return {
             "argv": self.bench.emulator.runner_argv(build),
             "env": self.bench.emulator.runner_env(order=order),
-            "isolate": True,
             "deadline_s": self.bench.deadline_s,
         }
 

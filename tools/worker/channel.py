@@ -18,6 +18,8 @@ from typing import Any
 
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
+from .isolation import Isolation, reported
+from .isolation import descriptors as isolation_report
 
 START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
@@ -67,7 +69,7 @@ class Channel:
         env: additions to a scrubbed environment.
         preface: lines between the arena and the load, for runners that need to know more.
         descriptors: those that the runner inherits, beside its socket.
-        isolate: run without a network where the kernel allows it.
+        isolation: how to confine it; None for a process of the judge's own.
         deadline_s: longest time for one call.
         start_s: longest time until it is ready.
         wait: until it is ready; without, `greet` does so later.
@@ -85,7 +87,7 @@ class Channel:
         preface: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
-        isolate: bool = False,
+        isolation: Isolation | None = None,
         deadline_s: float = 30.0,
         start_s: float = START_SECONDS,
         wait: bool = True,
@@ -100,7 +102,7 @@ class Channel:
         self._work = self._scratch / "work"
         self._work.mkdir()
         self._pending = b""
-        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
+        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolation)
         try:
             self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
         except CandidateFault:
@@ -122,11 +124,11 @@ class Channel:
             raise
 
     def _spawn(
-        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolate: bool
+        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolation: Isolation | None
     ) -> tuple["subprocess.Popen[bytes]", socket.socket]:
         ours, theirs = socket.socketpair()
-        prefix = _no_network() if isolate else []
-        self.protections.append("no network" if prefix else "network not confined")
+        report, theirs_report = isolation_report()
+        prefix = isolation.prefix(self._work, theirs_report) if isolation else []
         scrubbed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         scrubbed |= {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -141,14 +143,20 @@ class Channel:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
-                pass_fds=(theirs.fileno(), *descriptors),
+                pass_fds=(theirs.fileno(), theirs_report, *descriptors),
                 start_new_session=True,
             )
         except OSError as error:
             ours.close()
+            os.close(report)
             raise CandidateFault("environment", f"the runner does not start: {error}") from error
         finally:
             theirs.close()
+            os.close(theirs_report)
+        if isolation:
+            self.protections += reported(report)
+        else:
+            os.close(report)
         # Set from outside: code between fork and exec is not safe in a process with torch's threads.
         for limit, value in ((resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES), (resource.RLIMIT_CORE, 0)):
             with contextlib.suppress(ProcessLookupError):
@@ -342,14 +350,3 @@ def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]],
         raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
     rc, cuda_error, event, workspace, bound = words[1:]
     return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)
-
-
-def _no_network() -> list[str]:
-    """A command prefix that runs a program without a network, or nothing where the kernel refuses."""
-    tool = shutil.which("unshare")
-    if tool is None:
-        return []
-    for flags in (["--net"], ["--map-root-user", "--net"]):
-        if subprocess.run([tool, *flags, "true"], capture_output=True, check=False).returncode == 0:
-            return [tool, *flags, "--"]
-    return []

@@ -14,6 +14,7 @@ from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, 
 from .candidate_fault import CandidateFault
 from .channel import Channel, Done
 from .encoding import DTYPES
+from .isolation import Isolation, for_runner
 
 _FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
 _DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES.values())}
@@ -31,7 +32,8 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     """Where the arena lies: ``cuda`` or host memory."""
-    isolate: bool = False
+    isolate: bool = True
+    """Confine the process as far as the kernel and its kind allow."""
     module: bool = False
     """A Python module with ``ModelNew``, not a C library."""
     deadline_s: float = 30.0
@@ -182,13 +184,16 @@ class Rig:
                 preface=self.preface,
                 env=self.launch.env,
                 descriptors=self._arena.descriptors,
-                isolate=self.launch.isolate,
+                isolation=self._isolation() if self.launch.isolate else None,
                 deadline_s=self.launch.deadline_s,
             )
         else:
             self._channel.tell(self._arena.announce())
         if old:
             old.close()
+
+    def _isolation(self) -> Isolation:
+        return for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
 
     def _write(self, tensors: Sequence[Tensor]) -> None:
         assert self._arena
