@@ -111,6 +111,10 @@ class Channel:
         if wait:
             self.greet()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def greet(self) -> None:
         """Wait until the runner is ready; it is closed when it will not be.
 

@@ -138,5 +138,7 @@ def filter_program(alone: bool) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).parent.resolve()]
+    sys.path = [
+        entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).parent.resolve()
+    ]
     main()
