@@ -97,9 +97,9 @@ def _read_only_but(folders: Sequence[str]) -> bool:
         opened = os.open(folder, _O_PATH | os.O_CLOEXEC)
         _libc.syscall(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, opened), 0)
         os.close(opened)
-    restricted = _libc.syscall(_LANDLOCK_RESTRICT, rules, 0) == 0
+    refused = int(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0))
     os.close(rules)
-    return restricted
+    return refused == 0
 
 
 def _filter_calls(alone: bool) -> bool:
@@ -112,7 +112,7 @@ def _filter_calls(alone: bool) -> bool:
 
 
 def filter_program(alone: bool) -> bytes:
-    """A classic BPF program over ``struct seccomp_data``: number at 0, architecture at 4, arguments from 16."""
+    """Classic BPF over ``struct seccomp_data``: number at 0, architecture at 4, arguments from 16."""
     load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
     rows: list[tuple[int, int, int, int]] = [
         (load, 0, 0, 4),

@@ -51,9 +51,9 @@ def exact_integers(exam: Examination, variant: str) -> None:
             first = wrong.nonzero()[0].tolist()
             raise CandidateFault(
                 "numerics",
-                f"a mistake of logic: operands are small integers, every sum is exact in any order, and"
-                f" {int(wrong.sum())} elements differ; first at {first}: expected {float(true[tuple(first)]):g},"
-                f" got {float(result[tuple(first)]):g}",
+                "a mistake of logic: operands are small integers, every sum is exact in any order, and"
+                f" {int(wrong.sum())} elements differ; first at {first}:"
+                f" expected {float(true[tuple(first)]):g}, got {float(result[tuple(first)]):g}",
                 where=f"exact integers/{variant}, output {name}",
                 detail={"index": first, "wrong": int(wrong.sum()), "elements": wrong.numel()},
             )

@@ -1,6 +1,5 @@
 """One candidate under examination: placed, called, compared with the reference; the trials so far."""
 
-import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

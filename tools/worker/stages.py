@@ -1,4 +1,4 @@
-"""The trials in order, cheapest first: small shapes, made-up inputs, changed state and addresses, full size."""
+"""The trials in order, cheapest first: small shapes, made-up inputs, changed state, full size."""
 
 import secrets
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from torch import Tensor
 
 from .candidate_fault import CandidateFault, Unsupported
 from .distributions import DISTRIBUTIONS, TASK, Distribution, replaced
-from .examination import Examination
 from .exactness import exact_integers
+from .examination import Examination
 from .metamorphic import metamorphic
 from .report import FULL
 
