@@ -1,7 +1,6 @@
 """The judge's end of the runner protocol: one process for one candidate, confined, timed, never trusted."""
 
 import contextlib
-import functools
 import json
 import os
 import resource
@@ -20,6 +19,8 @@ from typing import Any
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
+from .isolation import Isolation, reported
+from .isolation import descriptors as isolation_report
 
 START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
@@ -71,7 +72,7 @@ class Channel:
         env: additions to a scrubbed environment.
         preface: lines between the arena and the load, for runners that need to know more.
         descriptors: those that the runner inherits, beside its socket.
-        isolate: run without a network where the kernel allows it.
+        isolation: how to confine it; None for a process of the judge's own.
         deadline_s: longest time for one call.
         start_s: longest time until it is ready.
         wait: until it is ready; without, `greet` does so later.
@@ -89,7 +90,7 @@ class Channel:
         preface: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
-        isolate: bool = False,
+        isolation: Isolation | None = None,
         deadline_s: float = 30.0,
         start_s: float = START_SECONDS,
         wait: bool = True,
@@ -105,7 +106,7 @@ class Channel:
         self._work.mkdir()
         self._pending = b""
         Family.prepare()
-        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
+        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolation)
         self._family = Family(self._process.pid, self._work, Limits.now())
         try:
             self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
@@ -114,6 +115,10 @@ class Channel:
             raise
         if wait:
             self.greet()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def greet(self) -> None:
         """Wait until the runner is ready; it is closed when it will not be.
@@ -128,13 +133,13 @@ class Channel:
             raise
 
     def _spawn(
-        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolate: bool
+        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolation: Isolation | None
     ) -> tuple["subprocess.Popen[bytes]", socket.socket]:
         if shutil.which(argv[0]) is None:
             raise CandidateFault("environment", f"the runner is gone: {argv[0]}")
         ours, theirs = socket.socketpair()
-        prefix = _no_network() if isolate else []
-        self.protections.append("no network" if prefix else "network not confined")
+        report, theirs_report = isolation_report()
+        prefix = isolation.prefix(self._work, theirs_report) if isolation else []
         scrubbed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         scrubbed |= {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -149,14 +154,20 @@ class Channel:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
-                pass_fds=(theirs.fileno(), *descriptors),
+                pass_fds=(theirs.fileno(), theirs_report, *descriptors),
                 start_new_session=True,
             )
         except OSError as error:
             ours.close()
+            os.close(report)
             raise CandidateFault("environment", f"the runner does not start: {error}") from error
         finally:
             theirs.close()
+            os.close(theirs_report)
+        if isolation:
+            self.protections += reported(report)
+        else:
+            os.close(report)
         # Set from outside: code between fork and exec is not safe in a process with torch's threads.
         for limit, value in ((resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES), (resource.RLIMIT_CORE, 0)):
             with contextlib.suppress(ProcessLookupError):
@@ -358,15 +369,3 @@ def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]],
         raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
     rc, cuda_error, event, workspace, bound = words[1:]
     return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)
-
-
-@functools.cache
-def _no_network() -> list[str]:
-    """A command prefix that runs a program without a network, or nothing where the kernel refuses."""
-    tool = shutil.which("unshare")
-    if tool is None:
-        return []
-    for flags in (["--net"], ["--map-root-user", "--net"]):
-        if subprocess.run([tool, *flags, "true"], capture_output=True, check=False).returncode == 0:
-            return [tool, *flags, "--"]
-    return []

@@ -192,7 +192,7 @@ class _Race:
             return
         truth = self.target.evaluate(tensors, "f64")
         weights = [slot.kind != "activation" for slot in self.target.inputs]
-        reduction = numerics.default_reduction(tensors, weights)
+        reduction = self.target.reduction(FULL) or numerics.default_reduction(tensors, weights)
         for result, reference, exact in zip(got, own, truth, strict=True):
             compared = numerics.compare(result, reference, exact, reduction=reduction)
             if not compared.passed:
