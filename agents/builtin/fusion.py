@@ -16,8 +16,8 @@ def grow(
 ) -> frozenset[str] | None:
     """The largest region around `anchor` that greedy growth finds; None when there is no template.
 
-    Consumers join before producers; a product takes consumers only, since a producer would be
-    computed again for every tile.
+    Consumers join before producers; a product or convolution takes consumers only, since a
+    producer would be computed again for every tile.
     """
     group = _with_transposes(graph, anchor, taken)
     if (subtask := _lowered(graph, group)) is None:
@@ -60,7 +60,7 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
 def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[str, int]) -> Iterator[Node]:
     ordered = sorted(group, key=graph.position.__getitem__)
     found = [user for node in ordered for user in graph.users.get(node, ())]
-    if kind is not Kind.GEMM:
+    if kind not in (Kind.GEMM, Kind.CONV):
         found += [operand for node in reversed(ordered) for operand in graph.node[node].operands]
     for value in dict.fromkeys(found):
         if value in graph.node and value not in group and value not in taken:

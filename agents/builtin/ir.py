@@ -24,6 +24,7 @@ class Kind(StrEnum):
     POINTWISE = "pointwise"
     ROWS = "rows"
     GEMM = "gemm"
+    CONV = "convolution"
 
 
 class Register(StrEnum):
@@ -56,6 +57,8 @@ class Align(StrEnum):
     """Another shape with as many elements in the same order: a view that costs nothing."""
     ROW = "ROW"
     """As BROADCAST, without the reduced dimension (a reduction with keepdim=False)."""
+    CHANNEL = "CHANNEL"
+    """One element for each channel of a convolution's result."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,29 @@ class GemmRoot:
 
 
 @dataclass(frozen=True)
+class ConvRoot:
+    """A convolution over the last dimensions of `x`, or its transpose; one tuple entry for each of them."""
+
+    x: Matrix
+    weight: Matrix
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    """Zeros before and after; of a transposed convolution, what is cut off."""
+    dilation: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    groups: int
+    transposed: bool
+    extents: tuple[int, int, int]
+    """Result channels of a group, result positions of all images, products in a sum; a hint."""
+
+    @property
+    def spatial(self) -> int:
+        """Dimensions that the kernel slides along."""
+        return len(self.kernel)
+
+
+@dataclass(frozen=True)
 class RowsRoot:
     """Reductions along one row of the space and pointwise work before and after them."""
 
@@ -183,7 +209,7 @@ class Subtask:
     """Elements of the space in this graph; a hint, the kernel reads its own extents."""
     accesses: tuple[Access, ...]
     dag: ScalarDag
-    root: GemmRoot | RowsRoot | None = None
+    root: GemmRoot | ConvRoot | RowsRoot | None = None
     numerics: Numerics = Numerics()
     proof: tuple[str, ...] = ()
     """Algebraic rewrites that were applied, with their side conditions; none yet."""
@@ -191,7 +217,7 @@ class Subtask:
     @property
     def reduction_length(self) -> int:
         """Longest sum behind one element of the result, for the Verifier's tolerance."""
-        if isinstance(self.root, GemmRoot):
+        if isinstance(self.root, (GemmRoot, ConvRoot)):
             return max(1, self.root.extents[2])
         return max(1, self.root.extents[1]) if self.root else 1
 

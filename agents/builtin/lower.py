@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from stitch_tui.agents.builtin import c_scalar, operators, shapes
+from stitch_tui.agents.builtin import c_scalar, convolution, operators, shapes
 from stitch_tui.agents.builtin.ir import (
     FLOATS,
     Access,
     Align,
+    ConvRoot,
     GemmRoot,
     Kind,
     Matrix,
@@ -33,6 +34,8 @@ from stitch_tui.tools.graph import DType, Graph, Node, Region
 
 EPSILON = {DType.F32: 2.0**-23, DType.F16: 2.0**-10, DType.BF16: 2.0**-7}
 MAX_RANK = 8
+Root = GemmRoot | ConvRoot | RowsRoot | None
+_KINDS = {GemmRoot: Kind.GEMM, ConvRoot: Kind.CONV, RowsRoot: Kind.ROWS, type(None): Kind.POINTWISE}
 
 
 def lower(graph: Graph, region: Region) -> Subtask:
@@ -52,20 +55,21 @@ class _Lowering:
         self.program = Program()
         self.accesses: list[Access] = []
         self.exprs: dict[tuple[str, Shape], Expr] = {}
-        self.product = self._only(shapes.PRODUCTS, "matrix product")
+        self.product = self._only(shapes.PRODUCTS | shapes.CONVOLUTIONS, "product")
+        self.convolves = self.product is not None and self.product.op in shapes.CONVOLUTIONS
         self.rows = self._row_geometry()
         self.frame = self._frame()
 
     def subtask(self) -> Subtask:
         self._require_supported()
-        root = self._gemm_root() if self.product else self._rows_root() if self.rows else None
+        root = self._root()
         stores = tuple(self._store(value) for value in self.region.outputs)
         for instr in self.program.instrs:
             if not c_scalar.supported(instr):
                 raise NotFusable(f"{instr.op} of {instr.register}")
         self._require_all_reads_used(root)
         return Subtask(
-            kind=Kind.GEMM if self.product else Kind.ROWS if self.rows else Kind.POINTWISE,
+            kind=_KINDS[type(root)],
             region=self.region,
             title=title_of(self.nodes),
             rank=len(self.frame),
@@ -93,7 +97,7 @@ class _Lowering:
         if len(found) > 1:
             raise NotFusable("reductions over different rows")
         if found and self.product:
-            raise NotFusable("a reduction over rows of a matrix product")
+            raise NotFusable("a reduction over rows of a product")
         return found.pop() if found else None
 
     def _frame(self) -> Shape:
@@ -111,14 +115,22 @@ class _Lowering:
                 raise NotFusable(f"{node.op} returns several tensors")
             register_of(node.spec.dtype)
 
-    def _require_all_reads_used(self, root: GemmRoot | RowsRoot | None) -> None:
+    def _require_all_reads_used(self, root: Root) -> None:
         read = {a.value for a in self.accesses}
         if isinstance(root, GemmRoot):
             read |= {root.a.value, root.b.value}
+        if isinstance(root, ConvRoot):
+            read |= {root.x.value, root.weight.value}
         if unused := [v for v in self.region.inputs if v not in read]:
             raise NotFusable(f"{unused[0]} is not needed for any result")
 
     # Roots
+
+    def _root(self) -> Root:
+        if self.convolves:
+            assert self.product is not None
+            return convolution.root(self.graph, self.product, self.inside)
+        return self._gemm_root() if self.product else self._rows_root() if self.rows else None
 
     def _gemm_root(self) -> GemmRoot:
         node = self.product
@@ -171,7 +183,7 @@ class _Lowering:
         if shapes.numel(frame) != shapes.numel(self.frame):
             raise NotFusable("a value of another size")
         same_last = bool(frame) and bool(self.frame) and frame[-1] == self.frame[-1]
-        if (self.rows or self.product) and not same_last:
+        if (self.rows or self.product) and not same_last and not self.convolves:
             raise NotFusable("a view that cuts through rows")
         if shape == frame and contiguous:
             return Align.RESHAPED
@@ -254,6 +266,9 @@ class _Lowering:
         if frame != node.spec.shape:
             raise NotFusable("a product that is broadcast")
         acc = self.program.add("root", Register.F32)
+        if self.convolves:
+            bias = shapes.argument(node, 2, "bias")
+            return acc if bias is None else acc + self._channel(shapes.ref(bias))
         if node.op == "aten.linear.default":
             bias = shapes.argument(node, 2, "bias")
             return acc if bias is None else acc + self.value(shapes.ref(bias), frame)
@@ -265,6 +280,16 @@ class _Lowering:
             bias = self.value(shapes.ref(node.args[0]), frame)
             return scaled + (bias if beta == 1 else bias * beta)
         return acc
+
+    def _channel(self, value: str) -> Expr:
+        """A value with one element for each channel."""
+        if value in self.inside:
+            raise NotFusable(f"{value} is computed in the same kernel as the convolution that it belongs to")
+        spec = self.graph.spec(value)
+        access = Access(value, spec.dtype, 1, Align.CHANNEL)
+        if access not in self.accesses:
+            self.accesses.append(access)
+        return self.program.add("load", register_of(spec.dtype), literal=self.accesses.index(access))
 
     def _reduction(self, node: Node, frame: Shape) -> Expr:
         assert self.rows is not None

@@ -54,7 +54,7 @@ def plan(graph: Graph, machine: Machine | None = None) -> Cut:
     """Regions for everything that has a template, hottest first, and the reasons for the rest."""
     groups: list[frozenset[str]] = []
     taken: dict[str, int] = {}
-    for anchors in (shapes.PRODUCTS, operators.ROWS.keys(), None):
+    for anchors in (shapes.PRODUCTS | shapes.CONVOLUTIONS, operators.ROWS.keys(), None):
         for node in graph.nodes:
             if node.id in taken or not _is_anchor(node, anchors):
                 continue
