@@ -20,7 +20,7 @@ class Machine:
 
 
 def node_flops(graph: Graph, node: Node) -> float:
-    """The judge's figure, or 2MNK for a product, its like for a convolution, and one per element for anything else."""
+    """The judge's figure, or 2MNK for a product or convolution, one per element for anything else."""
     if node.flops or shapes.is_free(node):
         return node.flops
     if node.op in shapes.PRODUCTS:

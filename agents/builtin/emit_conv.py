@@ -17,13 +17,14 @@ FEW = 16
 
 def strategies(subtask: Subtask) -> list[Tune]:
     """Direct first where groups have few channels; else tiles, those that fill the device first."""
-    assert isinstance(subtask.root, ConvRoot)
-    m, n, _ = subtask.root.extents
+    root = subtask.root
+    assert isinstance(root, ConvRoot)
+    m, n, _ = root.extents
 
     def rank(tile: tuple[int, int, int]) -> tuple[bool, float, int]:
         tiles = -(-m // tile[0]) * -(-n // tile[1])
         waste = tiles * tile[0] * tile[1] / max(m * n, 1)
-        return tiles * subtask.root.groups < MULTIPROCESSORS, round(waste, 1), -tile[0] * tile[1]
+        return tiles * root.groups < MULTIPROCESSORS, round(waste, 1), -tile[0] * tile[1]
 
     tiled = [_tune(*tile) for tile in sorted(TILES, key=rank)]
     direct = Tune("direct", DIRECT, {"THREADS": 256})

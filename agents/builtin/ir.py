@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from stitch_tui.tools.graph import DType, Region
 
+MAX_RANK = 8
 FLOATS = (DType.F32, DType.F16, DType.BF16)
 
 
@@ -25,6 +26,7 @@ class Kind(StrEnum):
     ROWS = "rows"
     GEMM = "gemm"
     CONV = "convolution"
+    INDEX = "index"
 
 
 class Register(StrEnum):
@@ -80,6 +82,9 @@ class Instr:
 
     ``load`` reads `Access` number `literal`; ``const`` is `literal`; ``root`` is the product of a GEMM;
     ``sum``, ``max_of`` and ``min_of`` reduce over a row; ``count`` is the length of a row.
+    In an index kernel, ``coord`` is the point's coordinate along dimension `literal`; ``size`` is an extent
+    of `Access` number ``literal // MAX_RANK``, along dimension ``literal % MAX_RANK``; ``load_at`` reads
+    `Access` number `literal` at the integers `args`, ``load_if`` only where the first of them is true.
     """
 
     op: str

@@ -28,7 +28,8 @@ FORMS = {
     "without a batch": (lambda x, w, b: F.conv2d(x, w, b, 1, 1), (3, 8, 6), (12, 3, 3, 3)),
     "three dimensions": (lambda x, w, b: F.conv3d(x, w, b, 1, (1, 0, 1)), (2, 3, 4, 5, 6), (8, 3, 2, 3, 3)),
     "transposed": (
-        lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), (1, 0), (1, 0), 1, (1, 2)), (2, 3, 4, 5), (3, 9, 3, 2),
+        lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), (1, 0), (1, 0), 1, (1, 2)),
+        (2, 3, 4, 5), (3, 9, 3, 2),
     ),
     "transposed in groups": (
         lambda x, w, b: F.conv_transpose1d(x, w, b, 2, 1, 0, 2), (2, 6, 7), (6, 4, 3),
