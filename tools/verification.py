@@ -20,6 +20,7 @@ from typing import Any
 from stitch_tui.tools.addressed import presentable
 from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.decorative import emptied, uses_library
 from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.errors import EnvironmentFault
@@ -287,8 +288,11 @@ class _Verification:
 
     def _screened(self, source: Path) -> bool:
         self._stage("screen")
-        screened = screen_module if source.suffix == ".py" else screen_source
-        screen = screened(source.read_text(encoding="utf-8", errors="replace"), source.name)
+        text = source.read_text(encoding="utf-8", errors="replace")
+        if source.suffix == ".py":
+            screen = screen_module(without_loader(text), source.name)
+        else:
+            screen = screen_source(text, source.name)
         self._note({"questions": list(screen.questions)} if screen.questions else {})
         if screen.evidence:
             self._fail(Category.HACK_SUSPECTED, screen.evidence)

@@ -70,12 +70,27 @@ def _count(program: Program) -> str:
 
 def _module(program: Program, docstring: str, embedded: str, files: str, make: str) -> str:
     loader, module = map(_part, _NAMES)
-    bodies = "".join(f"{_RULE}{text.partition(_RULE)[2].rstrip()}\n\n\n" for text in (loader, module))
+    bodies = "".join(f"{body}\n\n\n" for body in _bodies())
     standard = "\n".join(_imports(loader, module))
     return (
         f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n{embedded}'
         f"{bodies}{_RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program, files, make)}"
     )
+
+
+def _bodies() -> list[str]:
+    """The parts as they stand in every program: all below their imports."""
+    return [f"{_RULE}{_part(name).partition(_RULE)[2].rstrip()}" for name in _NAMES]
+
+
+def without_loader(text: str) -> str:
+    """A program's text without the parts that stitch ships, on the same lines; changed parts stay.
+
+    For the static screen: loading kernels starts a compiler, which a candidate must not do.
+    """
+    for body in _bodies():
+        text = text.replace(body, "\n" * body.count("\n"))
+    return text
 
 
 def _part(name: str) -> str:
