@@ -12,7 +12,9 @@ import pytest
 from pydantic import ValidationError
 
 from stitch_tui.tools.bundle import Kernel, read_bundle, render
+from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.verdict import Category, Flag, Ratio, Samples, Timing, Verdict
 
 REFERENCE = """
@@ -248,3 +250,14 @@ def test_constants_that_are_too_large_are_refused(case: Any) -> None:
     graph = exported.graph.model_copy(update={"sources": tuple(sources)})
     with pytest.raises(UsageError, match="has 65537 elements"):
         render(exported.program().model_copy(update={"graph": graph}))
+
+
+def test_the_screen_passes_the_shipped_loader_and_still_sees_a_changed_one(case: Any) -> None:
+    text = render(program(case))["model_new.py"].decode()
+    assert screen_module(without_loader(text), "model_new.py").evidence == ()
+    changed = text.replace(
+        "def stitch_processes", "import subprocess\nsubprocess.run('x')\n\n\ndef stitch_processes"
+    )
+    assert changed != text
+    assert screen_module(without_loader(changed), "model_new.py").evidence
+    assert len(without_loader(text).splitlines()) == len(text.splitlines())
