@@ -46,7 +46,7 @@ def show(number: Number, session: Session = None, json: Json = False) -> None:
         say_json(_data(shown.commit) | {"files": shown.files, "diff": shown.diff})
         return
     say(f"commit {shown.commit.sha}\n{shown.commit.author}, {shown.commit.time:%Y-%m-%d %H:%M %z}\n")
-    say(shown.message)
+    say(f"{shown.message.rstrip()}\n")
     say("\n".join(f"  stitched/{name}" for name in shown.files))
     say(f"\n{shown.diff}")
 

@@ -105,7 +105,7 @@ def test_two_builders_of_the_same_candidate_build_it_once(emulator: Emulator, ca
 
     async def both() -> list[Build]:
         one = emulator.build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE)
-        other = Emulator(emulator.store.root).build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE)
+        other = Emulator(emulator.cache.root).build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE)
         return list(await asyncio.gather(one, other))
 
     assert sorted(build.cached for build in asyncio.run(both())) == [False, True]
@@ -114,7 +114,8 @@ def test_two_builders_of_the_same_candidate_build_it_once(emulator: Emulator, ca
 def test_a_failed_build_leaves_nothing_behind(emulator: Emulator, candidate: Path) -> None:
     refusal(emulator, candidate, HEAD + "int x = nothing;\n" + EMPTY_RUN)
     build = built(emulator, candidate, HEAD + "int x = nothing;\n" + EMPTY_RUN)
-    assert not (emulator.store.root / build.key).exists()
+    assert not (emulator.cache.root / "builds" / build.key).exists()
+    assert not list((emulator.cache.root / "scratch").glob(f"{build.key[:12]}-*"))
 
 
 def test_a_build_that_takes_too_long_is_a_build_error(emulator: Emulator, candidate: Path) -> None:
