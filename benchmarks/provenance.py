@@ -1,6 +1,7 @@
 """What a figure was measured on: commit, device, versions; and the one place that writes results."""
 
 import json
+import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -12,10 +13,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def commit() -> str:
-    """The checkout's commit, ``-dirty`` when tracked files differ from it; empty outside git."""
+    """The checkout's commit, ``-dirty`` when tracked files differ from it.
+
+    Where the checkout travelled without its history, the variable BENCHMARK_COMMIT names it.
+    """
     words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
-    return done.stdout.strip()
+    return done.stdout.strip() or os.environ.get("BENCHMARK_COMMIT", "")
 
 
 def processor() -> str:

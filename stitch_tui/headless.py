@@ -4,12 +4,15 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import IO
 
-from stitch_tui.agents import events
+from stitch_tui.agents import events, goal
 from stitch_tui.agents.state import Iteration, Session, SubtaskState
 from stitch_tui.plain_text import columns, one_line
+from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Flag, Verdict
 
@@ -22,13 +25,41 @@ SHA = 10
 
 
 class NdjsonPrinter:
-    """One event a line on stdout, flushed."""
+    """One event a line on stdout, flushed; the last one is always ``session.finished``."""
 
     def __init__(self, out: IO[str] = sys.stdout) -> None:
         self._out = out
+        self._last: events.Event | None = None
 
     def __call__(self, event: events.Event) -> None:
         print(event.model_dump_json(), file=self._out, flush=True)
+        self._last = event
+
+    def doing(self, text: str) -> None:
+        """Nothing: a stream of events carries no other lines."""
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Say how a run ended that could not begin, or could not write its own last event."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
+            if not isinstance(self._last, events.SessionFinished):
+                self(self._finished(code, str(error) or type(error).__name__))
+            raise
+
+    def _finished(self, code: ExitCode, reason: str) -> events.SessionFinished:
+        return events.SessionFinished(
+            seq=self._last.seq + 1 if self._last else 1,
+            time=datetime.now(UTC),
+            session=self._last.session if self._last else "",
+            status=goal.status(code),
+            exit_code=code,
+            reason=reason,
+        )
 
 
 class PlainPrinter:
@@ -39,6 +70,10 @@ class PlainPrinter:
         self._session = Session()
         self._failure = ""
         self._live = progress.isatty() and os.environ.get("TERM") != "dumb"
+
+    def ending(self) -> AbstractContextManager[None]:
+        """An error that ends a run is reported on stderr by the command line."""
+        return nullcontext()
 
     def __call__(self, event: events.Event) -> None:
         self._session = event.applied_to(self._session)

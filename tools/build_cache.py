@@ -38,6 +38,15 @@ def key_of(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
+def file_digest(path: Path) -> str:
+    """Hex SHA-256 of a file; empty when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 

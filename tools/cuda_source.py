@@ -138,6 +138,15 @@ class CudaSource:
         """The source's tokens without comments and contents of strings."""
         return tuple(tokens(self.source.decode("utf-8", errors="replace")))
 
+    @cached_property
+    def kernel_bodies(self) -> tuple[int, ...]:
+        """Byte offsets just inside the opening brace of every kernel."""
+        return tuple(
+            body.start_byte + 1
+            for node in self._of("function_definition")
+            if "__global__" in _words(node) and (body := node.child_by_field_name("body"))
+        )
+
     def _of(self, kind: str) -> Iterator[Node]:
         return (node for node in _walk(self._root) if node.type == kind)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault, StitchError, UsageError
-from stitch_tui.tools.memory import available_bytes, session_members
+from stitch_tui.tools.memory import available_bytes, descendants, session_members
 from stitch_tui.tools.process import kill_group, signal_group
 from stitch_tui.tools.scrub import reference_environment
 
@@ -159,7 +159,7 @@ class Judge:
                 )
             except asyncio.CancelledError:
                 self._dead = UsageError(f"{method} was cancelled")
-                signal_group(self._process.pid, signal.SIGKILL)
+                self._kill(descendants(self._process.pid))
                 raise
 
     async def close(self) -> None:
@@ -171,10 +171,9 @@ class Judge:
         self._writer.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _FAREWELL_S)
-        await kill_group(self._process)
-        for pid in session_members(leader):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        await self._kill_all()
+        self._kill(set(session_members(leader)))
+        self._process._transport.close()  # type: ignore[attr-defined]  # an escaped process may hold the pipe
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -258,7 +257,9 @@ class Judge:
         if code is None:
             return ReferenceFault("the reference closed the judge's connection", where=where)
         if code >= 0:
-            return ReferenceFault(f"the reference ended the process (exit code {code})", where=where, why=why)
+            during = f" during {self._stage}" if self._stage else ""
+            what = f"the reference ended the process (exit code {code}){during}"
+            return ReferenceFault(what, where=where, why=why)
         name = signal.Signals(-code).name
         if -code == signal.SIGKILL:
             return ReferenceFault("the reference was killed", why="out of memory, most likely")
@@ -266,9 +267,20 @@ class Judge:
 
     async def _end(self, error: StitchError) -> Any:
         self._dead = error
-        assert self._process
-        await kill_group(self._process)
+        await self._kill_all()
         raise error
+
+    async def _kill_all(self) -> None:
+        """End the process and whatever descends from it, a candidate's processes too."""
+        assert self._process
+        kin = descendants(self._process.pid)
+        await kill_group(self._process)
+        self._kill(descendants(*kin) - {self._process.pid})
+
+    def _kill(self, pids: set[int]) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
     async def _stack(self) -> str:
         """``file:line`` at which the user's code is right now."""

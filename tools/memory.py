@@ -1,4 +1,4 @@
-"""How much memory a session of processes holds, and how much there is."""
+"""Which processes belong together, how much memory they hold, and how much there is."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_SESSION, _RSS = 3, 21
+_PARENT, _SESSION, _RSS = 1, 3, 21
 """Fields of ``/proc/PID/stat`` after the command's name, see proc(5)."""
 
 
@@ -20,10 +20,23 @@ def available_bytes() -> int:
 
 def session_members(session: int) -> dict[int, int]:
     """Process id -> resident bytes, of every process in a session; empty where there is no ``/proc``."""
-    members = {}
+    return {pid: int(row[_RSS]) * _PAGE for pid, row in _table().items() if int(row[_SESSION]) == session}
+
+
+def descendants(*roots: int) -> set[int]:
+    """Process ids of all that descend from `roots`, in whatever session, and of the roots themselves."""
+    parents = {pid: int(row[_PARENT]) for pid, row in _table().items()}
+    found = fresh = set(roots)
+    while fresh := {pid for pid, parent in parents.items() if parent in fresh} - found:
+        found = found | fresh
+    return found
+
+
+def _table() -> dict[int, list[str]]:
+    rows = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
+        with contextlib.suppress(OSError):
             fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[_SESSION]) == session:
-                members[int(entry.parent.name)] = int(fields[_RSS]) * _PAGE
-    return members
+            if len(fields) > _RSS:
+                rows[int(entry.parent.name)] = fields
+    return rows

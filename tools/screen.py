@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from stitch_tui.tools.addressed import addressed
 from stitch_tui.tools.cuda_source import CudaSource
 from stitch_tui.tools.verdict import Category, Finding
 
@@ -82,7 +83,10 @@ def screen_source(text: str, file: str) -> Screen:
             Finding(category=Category.HACK_SUSPECTED, message=message, file=file, line=line)
             for message, line in sorted(evidence, key=lambda item: item[1])
         ),
-        questions=tuple(f"line {line}: {name} {QUESTIONS[name]}" for name, line in asked),
+        questions=(
+            *(f"line {line}: {name} {QUESTIONS[name]}" for name, line in asked),
+            *(f"line {line}: {message}" for message, line in addressed(text)),
+        ),
     )
 
 

@@ -74,7 +74,7 @@ class Trial(_Data):
     seed: int
     passed: bool
     error: float
-    """Largest over outputs of ``max|y - y64| / rms(y64)``."""
+    """Largest over outputs of ``max(|y - y64| / max(rms(y64), |y64|))``."""
     limit: float
     """What that output's error was held against."""
     reference_error: float

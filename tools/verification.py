@@ -7,6 +7,7 @@
     verdict = await verify_region(bench, Path("gelu.cu"), region, flops=2e6)
 """
 
+import asyncio
 import tempfile
 import time
 from collections.abc import Mapping
@@ -15,14 +16,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stitch_tui.tools.addressed import presentable
 from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.bundle.emulation import emulated
+from stitch_tui.tools.decorative import emptied, uses_library
 from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.lease import Lease
+from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.screen import screen_source
+from stitch_tui.tools.summary import distinct, merged, nearness, summary
 from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Trial, Verdict
 
 __all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
@@ -35,6 +40,8 @@ EMULATED_FLOPS = 4e9
 """A region with more than this is not run at full size on the emulator (about 0.4 GFLOP/s)."""
 BELIEVED = 0.9
 """Share of the speed of light below which a time is not believed."""
+EMULATED_SECONDS = 5.0
+"""For one call on the emulator where a GPU judges afterwards."""
 SHUFFLED = 3
 """Seed of the thread order in the emulator's second run; the first goes upward."""
 
@@ -119,6 +126,9 @@ class _Verification:
     async def _module(
         self, module: Path, kernels: Mapping[str, Path], small_shapes: bool, folder: Path
     ) -> None:
+        if not self._screened(module):
+            return
+        await self._warm_baselines()
         environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, folder)
         if environment is None:
             return
@@ -132,13 +142,17 @@ class _Verification:
         assert cuda
         if not self._screened(source):
             return self._concluded()
+        await self._warm_baselines()
         self._stage("build")
-        build = await build_cuda(
-            source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
+        build_task = asyncio.create_task(
+            build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS)
         )
-        if not self._built(build):
-            return self._concluded()
-        if not await self._emulator_stage(source):
+        try:
+            passed = await self._emulator_stage(source)
+            build = await build_task
+        finally:
+            build_task.cancel()
+        if not self._built(build) or not passed:
             return self._concluded()
         runner = {
             "argv": [self.bench.python, str(BOOT), "runner", "cuda"],
@@ -146,23 +160,34 @@ class _Verification:
             "device": "cuda",
             "deadline_s": self.bench.deadline_s,
         }
-        if await self._check("correctness", runner, {}, None):
+        if await self._check("correctness", runner, {}, None) and await self._earned(source, runner):
             await self._time(runner)
         return self._concluded()
 
+    async def _warm_baselines(self) -> None:
+        """Let the baselines compile while the candidate is built and checked."""
+        if self.bench.cuda is None or not self.time_it:
+            return
+        params = {"target": self.target, "options": dict(self.bench.cuda.timing)}
+        await self.bench.judge.call("warm", params, timeout=CHECK_SECONDS)
+
     async def _emulator_stage(self, source: Path) -> bool:
-        """Races, bounds and initialisation on small shapes, before the GPU sees the candidate."""
+        """Races, bounds and initialisation on small shapes, while nvcc builds and before the GPU runs it.
+
+        What it finds is the verdict, unless nvcc finds more: a candidate must compile first of all.
+        """
         emulator = self.bench.emulator
         if emulator is None:
             self._unchecked("races and bounds on the emulator: no host compiler")
             return True
-        self._stage("emulator")
         build = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
         if not build.ok:
             reason = build.diagnostics[0].message if build.diagnostics else "it does not build there"
             self._unchecked(f"races and bounds on the emulator: {reason}")
             return True
-        return await self._check("emulator", self._emulator_runner(build, 0), _WATCHED, build)
+        self._stage("emulator")
+        runner = self._emulator_runner(build, 0) | {"deadline_s": EMULATED_SECONDS}
+        return await self._check("emulator", runner, _WATCHED | {"smallest": 2}, build)
 
     async def _emulated(self, source: Path) -> Verdict:
         emulator = self.bench.emulator
@@ -178,10 +203,44 @@ class _Verification:
         if not self._built(fast):
             return self._concluded()
         if await self._check("emulator", self._emulator_runner(watched, 0), _WATCHED, watched):
-            await self._check(
-                "correctness", self._emulator_runner(fast, SHUFFLED), self._affordable({}), fast
-            )
+            runner = self._emulator_runner(fast, SHUFFLED)
+            if await self._check("correctness", runner, self._affordable({}), fast):
+                await self._earned(source, runner)
         return self._concluded()
+
+    async def _earned(self, source: Path, runner: Json) -> bool:
+        """Does the result come from its kernels?  Asked only where it could come from elsewhere."""
+        text = source.read_text(encoding="utf-8", errors="replace")
+        hollow = emptied(text)
+        if hollow is None:
+            return True
+        self._stage("kernels emptied")
+        with tempfile.TemporaryDirectory(prefix="stitch-hollow-") as folder:
+            path = Path(folder) / source.name
+            path.write_text(hollow, encoding="utf-8")
+            if self.bench.cuda:
+                cuda = self.bench.cuda
+                build = await build_cuda(
+                    path, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
+                )
+                runner = runner | {"load": build.artifact}
+            else:
+                assert self.bench.emulator
+                build = await self.bench.emulator.build(path, Mode.FAST, timeout=BUILD_SECONDS)
+                runner = self._emulator_runner(build, 0)
+            if not build.ok:
+                self._unchecked("kernels emptied: that source does not build")
+                return True
+            params = {"target": self.target, "runner": runner, "trials": _HOLLOW}
+            report = await self.bench.judge.call("check", params, timeout=CHECK_SECONDS)
+        if report["category"] != Category.CORRECT or not report["trials"]:
+            return True
+        if uses_library(text):
+            self._note({"decorative": "the result comes from library calls: its own kernels change nothing"})
+            return True
+        message = "decorative kernels: with every kernel emptied the result is still right"
+        self._fail(Category.HACK_SUSPECTED, (Finding(category=Category.HACK_SUSPECTED, message=message),))
+        return False
 
     async def _emulated_kernels(self, kernels: Mapping[str, Path], folder: Path) -> dict[str, str] | None:
         """The environment that lets a bundle call its kernels on the emulator; None: one does not build."""
@@ -209,7 +268,6 @@ class _Verification:
         return {
             "argv": self.bench.emulator.runner_argv(build),
             "env": self.bench.emulator.runner_env(order=order),
-            "isolate": True,
             "deadline_s": self.bench.deadline_s,
         }
 
@@ -221,7 +279,8 @@ class _Verification:
 
     def _screened(self, source: Path) -> bool:
         self._stage("screen")
-        screen = screen_source(source.read_text(encoding="utf-8", errors="replace"), source.name)
+        screened = screen_module if source.suffix == ".py" else screen_source
+        screen = screened(source.read_text(encoding="utf-8", errors="replace"), source.name)
         self._note({"questions": list(screen.questions)} if screen.questions else {})
         if screen.evidence:
             self._fail(Category.HACK_SUSPECTED, screen.evidence)
@@ -251,14 +310,14 @@ class _Verification:
         self._update(
             trials=self.draft.trials
             + tuple(Trial.model_validate(t | {"name": prefix + t["name"]}) for t in report["trials"]),
-            unchecked=_merged(self.draft.unchecked, report["unchecked"] if stage == "correctness" else ()),
-            protections=_merged(self.draft.protections, report["protections"]),
+            unchecked=merged(self.draft.unchecked, report["unchecked"] if stage == "correctness" else ()),
+            protections=merged(self.draft.protections, report["protections"]),
         )
         self._note(report["numbers"] if stage == "correctness" else {})
         self._note({"notes": report["notes"]} if report["notes"] else {})
-        self._note({"output": report["output"]} if report["output"] else {})
-        if category is Category.HANG and self._too_slow_here(report):
-            self._unchecked(f"full size: the emulator needs longer than {self.bench.deadline_s:g} s")
+        self._note({"output": presentable(report["output"])} if report["output"] else {})
+        if category is Category.HANG and self._too_slow_here(stage, report):
+            self._unchecked(f"{stage}: the emulator needs longer than {runner['deadline_s']:g} s")
             return True
         if category is not Category.CORRECT:
             self._fail(category, (*findings, *located))
@@ -266,15 +325,17 @@ class _Verification:
         self._update(findings=self.draft.findings + tuple(located))
         return True
 
-    def _too_slow_here(self, report: Json) -> bool:
-        """Did an emulated candidate that passed everything else merely run out of time at full size?"""
+    def _too_slow_here(self, stage: str, report: Json) -> bool:
+        """Did the emulator merely run out of time: ahead of a GPU, or at full size after all else?"""
+        if self.bench.cuda is not None:
+            return stage == "emulator"
         where = report["findings"][0]["where"] if report["findings"] else ""
         return self.bench.cuda is None and where.startswith("task/full") and bool(report["trials"])
 
     async def _located(self, build: Build | None, raw: list[Json]) -> list[Finding]:
         if not raw or build is None or self.bench.emulator is None:
             return []
-        return _distinct(await self.bench.emulator.locate(build, raw))
+        return distinct(await self.bench.emulator.locate(build, raw))
 
     async def _time(self, runner: Json) -> None:
         if self.bench.cuda is None or not self.time_it:
@@ -315,7 +376,7 @@ class _Verification:
         self._update(numbers=self.draft.numbers | dict(numbers))
 
     def _unchecked(self, reason: str) -> None:
-        self._update(unchecked=_merged(self.draft.unchecked, (reason,)))
+        self._update(unchecked=merged(self.draft.unchecked, (reason,)))
 
     def _fail(self, category: Category, findings: tuple[Finding, ...]) -> None:
         self._update(category=category, findings=findings)
@@ -327,11 +388,11 @@ class _Verification:
     def _concluded(self) -> Verdict:
         """The verdict, with its summary, nearest trial and flags."""
         draft = self.draft
-        nearest = max(draft.trials, key=_nearness, default=None)
+        nearest = max(draft.trials, key=nearness, default=None)
         partial = (Flag.PARTIAL,) if draft.unchecked and draft.correct else ()
         return draft.model_copy(
             update={
-                "summary": draft.summary or _summary(draft),
+                "summary": draft.summary or summary(draft),
                 "error": nearest.error if nearest else None,
                 "error_limit": nearest.limit if nearest else None,
                 "flags": draft.flags + partial,
@@ -340,35 +401,7 @@ class _Verification:
         )
 
 
+_HOLLOW: Json = {"full": 0, "distributions": False, "metamorphic": False, "decorative": True}
+"""Trials for a candidate whose kernels were emptied: one, which must fail."""
 _WATCHED: Json = {"full": 0, "distributions": False, "metamorphic": False}
 """Trials for the instrumented emulator, which is slow: the task's own inputs on every small shape."""
-
-
-def _nearness(trial: Trial) -> tuple[bool, float]:
-    return (not trial.passed, trial.error / trial.limit if trial.limit else trial.error)
-
-
-def _summary(verdict: Verdict) -> str:
-    """One sentence for a person."""
-    if not verdict.correct:
-        first = verdict.findings[0] if verdict.findings else None
-        place = f" ({first.where})" if first and first.where else ""
-        return f"{verdict.category.replace('_', ' ')}: {first.message if first else 'no detail'}{place}"
-    passed = f"correct in {len(verdict.trials)} trials"
-    if verdict.timing is None:
-        return f"{passed}, not timed" + (" (emulator)" if Flag.FUNCTIONAL in verdict.flags else "")
-    best = verdict.timing.best_baseline
-    ratio = verdict.timing.speedups[best]
-    return f"{passed}, {ratio.value:.2f}x {best}, {ratio.verdict}"
-
-
-def _merged(old: tuple[str, ...], new: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*old, *new)))
-
-
-def _distinct(findings: list[Finding]) -> list[Finding]:
-    """Each fault once: threads repeat it."""
-    first: dict[tuple[object, ...], Finding] = {}
-    for finding in findings:
-        first.setdefault((finding.category, finding.file, finding.line, finding.message), finding)
-    return list(first.values())

@@ -47,6 +47,11 @@ _INTEGER = {
     "or": "{0} | {1}",
     "xor": "{0} ^ {1}",
     "not": "~{0}",
+    "plus": "{0} + {1}",
+    "minus": "{0} - {1}",
+    "times": "{0} * {1}",
+    "quotient": "divided({0}, {1})",
+    "remainder": "{0} - divided({0}, {1}) * {1}",
     "wrap_i32": "(long long)(int32_t){0}",
     "wrap_i16": "(long long)(int16_t){0}",
     "wrap_i8": "(long long)(int8_t){0}",
@@ -63,7 +68,20 @@ _BOOL = {
 _ANY = {"max": "pick_max({0}, {1})", "min": "pick_min({0}, {1})", "select": "{0} ? {1} : {2}"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _TABLE = {Register.F32: _FLOAT, Register.I64: _INTEGER, Register.BOOL: _BOOL}
-_STRUCTURAL = ("load", "const", "root", "count", "cast", "sum", "max_of", "min_of")
+_STRUCTURAL = (
+    "load",
+    "const",
+    "root",
+    "count",
+    "cast",
+    "sum",
+    "max_of",
+    "min_of",
+    "coord",
+    "size",
+    "load_at",
+    "load_if",
+)
 
 
 def supported(instr: Instr) -> bool:

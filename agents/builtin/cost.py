@@ -20,13 +20,17 @@ class Machine:
 
 
 def node_flops(graph: Graph, node: Node) -> float:
-    """The judge's figure, or 2MNK for a product and one per element for anything else."""
+    """The judge's figure, or 2MNK for a product or convolution, one per element for anything else."""
     if node.flops or shapes.is_free(node):
         return node.flops
     if node.op in shapes.PRODUCTS:
         position = 1 if "addmm" in node.op or "baddbmm" in node.op else 0
         inner = graph.spec(shapes.ref(node.args[position])).shape[-1]
         return 2.0 * node.spec.numel * inner
+    if node.op in shapes.CONVOLUTIONS:
+        weight = graph.spec(shapes.ref(node.args[1])).shape
+        seen = graph.spec(shapes.ref(node.args[0])).numel if "transpose" in node.op else node.spec.numel
+        return 2.0 * seen * shapes.numel(weight[1:])
     return float(node.spec.numel)
 
 

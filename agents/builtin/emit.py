@@ -157,7 +157,9 @@ def placing(tensors: Border, accesses: Sequence[Access], skip: int, first: int =
     lines = []
     for number, access in enumerate(accesses, first):
         where = tensors.tensor(access).where
-        if access.align is Align.RESHAPED:
+        if access.align is Align.CHANNEL:
+            test = f"place_channel(space, {number}, {where})"
+        elif access.align is Align.RESHAPED:
             test = f"place_reshaped(space, {number}, {where})"
         else:
             test = f"place(space, {number}, {where}{_skip(access, skip)})"

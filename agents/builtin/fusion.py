@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from stitch_tui.agents.builtin import operators, shapes
+from stitch_tui.agents.builtin.index_maps import MOVES, ONCE
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask
 from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.agents.builtin.lower_index import is_copy
 from stitch_tui.tools.graph import Graph, InvalidRegion, Node, region_of
 
 MOST_OPERANDS = 12
@@ -16,8 +18,8 @@ def grow(
 ) -> frozenset[str] | None:
     """The largest region around `anchor` that greedy growth finds; None when there is no template.
 
-    Consumers join before producers; a product takes consumers only, since a producer would be
-    computed again for every tile.
+    Consumers join before producers; a product or convolution takes consumers only, since a
+    producer would be computed again for every tile.
     """
     group = _with_transposes(graph, anchor, taken)
     if (subtask := _lowered(graph, group)) is None:
@@ -26,7 +28,9 @@ def grow(
     while growing:
         growing = False
         for neighbour in _neighbours(graph, group, subtask.kind, taken):
-            bigger = group | {neighbour.id}
+            bigger = group | _inseparable(graph, neighbour)
+            if not taken.keys().isdisjoint(bigger):
+                continue
             if not _worthwhile(graph, subtask, neighbour) or _cyclic(graph, bigger, groups, taken):
                 continue
             if lowered := _lowered(graph, bigger):
@@ -60,23 +64,44 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
 def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[str, int]) -> Iterator[Node]:
     ordered = sorted(group, key=graph.position.__getitem__)
     found = [user for node in ordered for user in graph.users.get(node, ())]
-    if kind is not Kind.GEMM:
+    if kind not in (Kind.GEMM, Kind.CONV):
         found += [operand for node in reversed(ordered) for operand in graph.node[node].operands]
     for value in dict.fromkeys(found):
         if value in graph.node and value not in group and value not in taken:
             node = graph.node[value]
             reduces = node.op in operators.ROWS and kind is Kind.ROWS
-            if reduces or shapes.is_pointwise(node) or shapes.is_view(node):
+            moves = kind in (Kind.POINTWISE, Kind.INDEX) and (node.op in MOVES or node.op == "getitem")
+            if reduces or moves or shapes.is_pointwise(node) or shapes.is_view(node):
                 yield node
+
+
+def _inseparable(graph: Graph, node: Node) -> frozenset[str]:
+    """A result of a split comes with the split and all its results: no kernel takes or gives a tuple."""
+    if node.op != "getitem":
+        return frozenset({node.id})
+    whole = shapes.ref(node.args[0])
+    return frozenset({whole, *graph.users.get(whole, ())})
 
 
 def _worthwhile(graph: Graph, subtask: Subtask, node: Node) -> bool:
     """A value much smaller than the space would be computed again at each of its points."""
     if node.spec.numel == subtask.points:
         return True
+    if subtask.kind in (Kind.INDEX, Kind.POINTWISE):
+        return _feeds_moves(graph, subtask, node) or _is_free_move(node)
     if subtask.kind is not Kind.ROWS:
         return False
     return any(o in subtask.region.nodes for o in node.operands)  # a value for each row
+
+
+def _feeds_moves(graph: Graph, subtask: Subtask, node: Node) -> bool:
+    """Whether all readers are in the kernel and read each element once: it is computed no more often."""
+    readers = graph.users.get(node.id, ())
+    return all(r in subtask.region.nodes and graph.node[r].op in ONCE for r in readers)
+
+
+def _is_free_move(node: Node) -> bool:
+    return shapes.is_free(node) and not shapes.is_view(node)
 
 
 def _cyclic(
@@ -100,11 +125,19 @@ def _cyclic(
 def _pruned(graph: Graph, group: frozenset[str]) -> frozenset[str]:
     """Without views and copies at the edge: PyTorch does those for nothing."""
     while True:
-        edge = [n for n in group if shapes.is_plain(graph.node[n]) and _at_edge(graph, group, n)]
+        edge = [n for n in group if _moves_nothing(graph, group, n) and _at_edge(graph, group, n)]
         smaller = next((group - {n} for n in sorted(edge) if _lowered(graph, group - {n})), None)
         if smaller is None:
             return group
         group = smaller
+
+
+def _moves_nothing(graph: Graph, group: frozenset[str], node: str) -> bool:
+    """A leading transpose stays: a program hands its kernels contiguous tensors."""
+    leading = any(u in group for u in graph.users.get(node, ()))
+    if is_copy(graph, graph.node[node]) or (leading and graph.node[node].op in shapes.TRANSPOSES):
+        return False
+    return shapes.is_plain(graph.node[node])
 
 
 def _at_edge(graph: Graph, group: frozenset[str], node: str) -> bool:

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from stitch_tui.tools.graph import DType, Region
 
+MAX_RANK = 8
 FLOATS = (DType.F32, DType.F16, DType.BF16)
 
 
@@ -24,6 +25,8 @@ class Kind(StrEnum):
     POINTWISE = "pointwise"
     ROWS = "rows"
     GEMM = "gemm"
+    CONV = "convolution"
+    INDEX = "index"
 
 
 class Register(StrEnum):
@@ -56,6 +59,8 @@ class Align(StrEnum):
     """Another shape with as many elements in the same order: a view that costs nothing."""
     ROW = "ROW"
     """As BROADCAST, without the reduced dimension (a reduction with keepdim=False)."""
+    CHANNEL = "CHANNEL"
+    """One element for each channel of a convolution's result."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,9 @@ class Instr:
 
     ``load`` reads `Access` number `literal`; ``const`` is `literal`; ``root`` is the product of a GEMM;
     ``sum``, ``max_of`` and ``min_of`` reduce over a row; ``count`` is the length of a row.
+    In an index kernel, ``coord`` is the point's coordinate along dimension `literal`; ``size`` is an extent
+    of `Access` number ``literal // MAX_RANK``, along dimension ``literal % MAX_RANK``; ``load_at`` reads
+    `Access` number `literal` at the integers `args`, ``load_if`` only where the first of them is true.
     """
 
     op: str
@@ -147,6 +155,29 @@ class GemmRoot:
 
 
 @dataclass(frozen=True)
+class ConvRoot:
+    """A convolution over the last dimensions of `x`, or its transpose; one tuple entry for each of them."""
+
+    x: Matrix
+    weight: Matrix
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    """Zeros before and after; of a transposed convolution, what is cut off."""
+    dilation: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    groups: int
+    transposed: bool
+    extents: tuple[int, int, int]
+    """Result channels of a group, result positions of all images, products in a sum; a hint."""
+
+    @property
+    def spatial(self) -> int:
+        """Dimensions that the kernel slides along."""
+        return len(self.kernel)
+
+
+@dataclass(frozen=True)
 class RowsRoot:
     """Reductions along one row of the space and pointwise work before and after them."""
 
@@ -183,7 +214,7 @@ class Subtask:
     """Elements of the space in this graph; a hint, the kernel reads its own extents."""
     accesses: tuple[Access, ...]
     dag: ScalarDag
-    root: GemmRoot | RowsRoot | None = None
+    root: GemmRoot | ConvRoot | RowsRoot | None = None
     numerics: Numerics = Numerics()
     proof: tuple[str, ...] = ()
     """Algebraic rewrites that were applied, with their side conditions; none yet."""
@@ -191,7 +222,7 @@ class Subtask:
     @property
     def reduction_length(self) -> int:
         """Longest sum behind one element of the result, for the Verifier's tolerance."""
-        if isinstance(self.root, GemmRoot):
+        if isinstance(self.root, (GemmRoot, ConvRoot)):
             return max(1, self.root.extents[2])
         return max(1, self.root.extents[1]) if self.root else 1
 

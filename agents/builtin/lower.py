@@ -5,15 +5,16 @@ emitted.  A value is lowered in a *frame*, the shape in which its consumer looks
 the frame and costs nothing as long as the order of the elements is the same.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-from stitch_tui.agents.builtin import c_scalar, operators, shapes
+from stitch_tui.agents.builtin import c_scalar, convolution, operators, shapes
 from stitch_tui.agents.builtin.ir import (
     FLOATS,
+    MAX_RANK,
     Access,
     Align,
+    ConvRoot,
     GemmRoot,
     Kind,
     Matrix,
@@ -26,13 +27,16 @@ from stitch_tui.agents.builtin.ir import (
     constant_along_rows,
     register_of,
 )
-from stitch_tui.agents.builtin.scalar import Expr, Operand, Program
+from stitch_tui.agents.builtin.lower_index import IndexLowering, moves_elements
+from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
+from stitch_tui.agents.builtin.scalar import Expr, Program
 from stitch_tui.agents.builtin.shapes import Shape
 from stitch_tui.agents.builtin.title import title_of
 from stitch_tui.tools.graph import DType, Graph, Node, Region
 
 EPSILON = {DType.F32: 2.0**-23, DType.F16: 2.0**-10, DType.BF16: 2.0**-7}
-MAX_RANK = 8
+Root = GemmRoot | ConvRoot | RowsRoot | None
+_KINDS = {GemmRoot: Kind.GEMM, ConvRoot: Kind.CONV, RowsRoot: Kind.ROWS, type(None): Kind.POINTWISE}
 
 
 def lower(graph: Graph, region: Region) -> Subtask:
@@ -41,7 +45,14 @@ def lower(graph: Graph, region: Region) -> Subtask:
     Raises:
         NotFusable: an operator without a template, or shapes that do not meet in one space.
     """
+    nodes = [graph.node[n] for n in region.nodes]
+    if any(map(moves_elements, nodes)) and not any(_has_root(n) for n in nodes):
+        return IndexLowering(graph, region).subtask()
     return _Lowering(graph, region).subtask()
+
+
+def _has_root(node: Node) -> bool:
+    return node.op in shapes.PRODUCTS | shapes.CONVOLUTIONS or node.op in operators.ROWS
 
 
 class _Lowering:
@@ -52,20 +63,21 @@ class _Lowering:
         self.program = Program()
         self.accesses: list[Access] = []
         self.exprs: dict[tuple[str, Shape], Expr] = {}
-        self.product = self._only(shapes.PRODUCTS, "matrix product")
+        self.product = self._only(shapes.PRODUCTS | shapes.CONVOLUTIONS, "product")
+        self.convolves = self.product is not None and self.product.op in shapes.CONVOLUTIONS
         self.rows = self._row_geometry()
         self.frame = self._frame()
 
     def subtask(self) -> Subtask:
         self._require_supported()
-        root = self._gemm_root() if self.product else self._rows_root() if self.rows else None
+        root = self._root()
         stores = tuple(self._store(value) for value in self.region.outputs)
         for instr in self.program.instrs:
             if not c_scalar.supported(instr):
                 raise NotFusable(f"{instr.op} of {instr.register}")
         self._require_all_reads_used(root)
         return Subtask(
-            kind=Kind.GEMM if self.product else Kind.ROWS if self.rows else Kind.POINTWISE,
+            kind=_KINDS[type(root)],
             region=self.region,
             title=title_of(self.nodes),
             rank=len(self.frame),
@@ -93,7 +105,7 @@ class _Lowering:
         if len(found) > 1:
             raise NotFusable("reductions over different rows")
         if found and self.product:
-            raise NotFusable("a reduction over rows of a matrix product")
+            raise NotFusable("a reduction over rows of a product")
         return found.pop() if found else None
 
     def _frame(self) -> Shape:
@@ -111,14 +123,22 @@ class _Lowering:
                 raise NotFusable(f"{node.op} returns several tensors")
             register_of(node.spec.dtype)
 
-    def _require_all_reads_used(self, root: GemmRoot | RowsRoot | None) -> None:
+    def _require_all_reads_used(self, root: Root) -> None:
         read = {a.value for a in self.accesses}
         if isinstance(root, GemmRoot):
             read |= {root.a.value, root.b.value}
+        if isinstance(root, ConvRoot):
+            read |= {root.x.value, root.weight.value}
         if unused := [v for v in self.region.inputs if v not in read]:
             raise NotFusable(f"{unused[0]} is not needed for any result")
 
     # Roots
+
+    def _root(self) -> Root:
+        if self.convolves:
+            assert self.product is not None
+            return convolution.root(self.graph, self.product, self.inside)
+        return self._gemm_root() if self.product else self._rows_root() if self.rows else None
 
     def _gemm_root(self) -> GemmRoot:
         node = self.product
@@ -171,7 +191,7 @@ class _Lowering:
         if shapes.numel(frame) != shapes.numel(self.frame):
             raise NotFusable("a value of another size")
         same_last = bool(frame) and bool(self.frame) and frame[-1] == self.frame[-1]
-        if (self.rows or self.product) and not same_last:
+        if (self.rows or self.product) and not same_last and not self.convolves:
             raise NotFusable("a view that cuts through rows")
         if shape == frame and contiguous:
             return Align.RESHAPED
@@ -236,7 +256,7 @@ class _Lowering:
         if node.op in operators.IDENTITY:
             return self.value(shapes.ref(node.args[0]), frame)
         if node.op in operators.CASTS:
-            return _converted(self.value(shapes.ref(node.args[0]), frame), node.spec.dtype, narrow=True)
+            return converted(self.value(shapes.ref(node.args[0]), frame), node.spec.dtype, narrow=True)
         if node.op in operators.POINTWISE:
             return self._pointwise(node, frame)
         raise NotFusable(f"no template for {node.op}")
@@ -254,6 +274,9 @@ class _Lowering:
         if frame != node.spec.shape:
             raise NotFusable("a product that is broadcast")
         acc = self.program.add("root", Register.F32)
+        if self.convolves:
+            bias = shapes.argument(node, 2, "bias")
+            return acc if bias is None else acc + self._channel(shapes.ref(bias))
         if node.op == "aten.linear.default":
             bias = shapes.argument(node, 2, "bias")
             return acc if bias is None else acc + self.value(shapes.ref(bias), frame)
@@ -265,6 +288,16 @@ class _Lowering:
             bias = self.value(shapes.ref(node.args[0]), frame)
             return scaled + (bias if beta == 1 else bias * beta)
         return acc
+
+    def _channel(self, value: str) -> Expr:
+        """A value with one element for each channel."""
+        if value in self.inside:
+            raise NotFusable(f"{value} is computed in the same kernel as the convolution that it belongs to")
+        spec = self.graph.spec(value)
+        access = Access(value, spec.dtype, 1, Align.CHANNEL)
+        if access not in self.accesses:
+            self.accesses.append(access)
+        return self.program.add("load", register_of(spec.dtype), literal=self.accesses.index(access))
 
     def _reduction(self, node: Node, frame: Shape) -> Expr:
         assert self.rows is not None
@@ -293,51 +326,21 @@ class _Lowering:
     def _row_argument(self, argument: Any, frame: Shape) -> Any:
         if isinstance(argument, dict) and set(argument) == {"ref"}:
             return self.value(argument["ref"], frame).to(Register.F32)
-        return _literal(argument)
+        return literal(argument)
 
     def _pointwise(self, node: Node, frame: Shape) -> Expr:
-        self._require_plain_semantics(node)
+        require_plain_semantics(self.graph, node)
         operator = operators.POINTWISE[node.op]
-        target = self._promoted(node)
+        target = promoted(self.graph, node)
         cast: Callable[[Expr], Expr] = (lambda e: e.to(target)) if operator.promote else (lambda e: e)
         arguments = [self._argument(a, frame, cast) for a in node.args]
         named = {k: self._argument(v, frame, cast) for k, v in node.kwargs.items()}
-        return _converted(operator.formula(*arguments, **named), node.spec.dtype, narrow=False)
-
-    def _require_plain_semantics(self, node: Node) -> None:
-        if node.op == "aten.dropout.default" and shapes.argument(node, 2, "train"):
-            raise NotFusable("dropout in training mode")
-        if node.op == "aten.prelu.default":
-            slopes = self.graph.spec(shapes.ref(node.args[1])).numel
-            if slopes != 1 and len(node.spec.shape) != 2:
-                raise NotFusable("slopes along a dimension that is not the last")
+        return converted(operator.formula(*arguments, **named), node.spec.dtype, narrow=False)
 
     def _argument(self, argument: Any, frame: Shape, cast: Callable[[Expr], Expr]) -> Any:
         if isinstance(argument, dict) and set(argument) == {"ref"}:
             return cast(self.value(argument["ref"], frame))
-        return _literal(argument)
-
-    def _promoted(self, node: Node) -> Register:
-        """The type in which an operator computes: float as soon as anything is."""
-        if node.spec.dtype in FLOATS:
-            return Register.F32
-        given = [register_of(self.graph.spec(v).dtype) for v in node.operands]
-        numbers = [a for a in node.args if isinstance(a, (int, float))]
-        if Register.F32 in given or any(isinstance(a, float) for a in numbers):
-            return Register.F32
-        if Register.I64 in given or any(not isinstance(a, bool) for a in numbers):
-            return Register.I64
-        return Register.BOOL
-
-
-def _literal(argument: Any) -> Operand | Any:
-    if isinstance(argument, dict) and set(argument) == {"float"}:
-        return float(argument["float"])
-    if isinstance(argument, dict):
-        raise NotFusable(f"an argument that no template knows: {next(iter(argument.values()))}")
-    if isinstance(argument, float) and math.isnan(argument):
-        raise NotFusable("a NaN constant")
-    return argument
+        return literal(argument)
 
 
 def _keeps_shape(node: Node) -> bool:
@@ -358,13 +361,3 @@ def _is_contiguous(shape: Shape, strides: Shape | None) -> bool:
             return False
         step *= extent
     return True
-
-
-def _converted(expr: Expr, dtype: DType, *, narrow: bool) -> Expr:
-    """To the register of `dtype`; integers wrap, and an explicit cast (`narrow`) rounds f16 and bf16."""
-    moved = expr.to(register_of(dtype))
-    if dtype in (DType.F16, DType.BF16):
-        return moved.rounded(f"round_{dtype}") if narrow else moved
-    if dtype in (DType.I32, DType.I16, DType.I8, DType.U8):
-        return moved.rounded(f"wrap_{dtype}")
-    return moved

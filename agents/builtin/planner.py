@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from stitch_tui.agents.builtin import coder, cost, operators, shapes
 from stitch_tui.agents.builtin.cost import Machine
 from stitch_tui.agents.builtin.fusion import grow
+from stitch_tui.agents.builtin.index_maps import MOVES
 from stitch_tui.agents.builtin.ir import NotFusable, Subtask
 from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.agents.builtin.lower_index import is_copy
 from stitch_tui.tools.graph import Graph, InvalidRegion, Node, Region, region_of
 
 
@@ -54,9 +56,10 @@ def plan(graph: Graph, machine: Machine | None = None) -> Cut:
     """Regions for everything that has a template, hottest first, and the reasons for the rest."""
     groups: list[frozenset[str]] = []
     taken: dict[str, int] = {}
-    for anchors in (shapes.PRODUCTS, operators.ROWS.keys(), None):
-        for node in graph.nodes:
-            if node.id in taken or not _is_anchor(node, anchors):
+    for anchors in (shapes.PRODUCTS | shapes.CONVOLUTIONS, operators.ROWS.keys(), MOVES.keys(), None):
+        # the last of several moves takes the others in, as they feed it
+        for node in reversed(graph.nodes) if anchors == MOVES.keys() else graph.nodes:
+            if node.id in taken or not _is_anchor(graph, node, anchors):
                 continue
             if group := grow(graph, node, groups, taken):
                 taken |= dict.fromkeys(group, len(groups))
@@ -68,10 +71,10 @@ def plan(graph: Graph, machine: Machine | None = None) -> Cut:
     return Cut(tuple(proposals), left, sum(p.share for p in proposals))
 
 
-def _is_anchor(node: Node, anchors: Iterable[str] | None) -> bool:
+def _is_anchor(graph: Graph, node: Node, anchors: Iterable[str] | None) -> bool:
     if anchors is None:
-        return shapes.is_pointwise(node) and not shapes.is_plain(node)
-    return node.op in anchors
+        return shapes.is_pointwise(node) and (not shapes.is_plain(node) or is_copy(graph, node))
+    return node.op in anchors and not shapes.is_free(node)
 
 
 def _proposal(graph: Graph, region: Region, total: float, machine: Machine | None) -> Proposal:
@@ -104,7 +107,7 @@ def _leftover(graph: Graph, node: Node, total: float) -> Leftover:
 def _reason(graph: Graph, node: Node) -> str:
     if shapes.is_free(node):
         return "a view, free in PyTorch"
-    if shapes.is_plain(node):
+    if shapes.is_plain(node) and not is_copy(graph, node):
         return "a copy outside every kernel"
     try:
         lower(graph, region_of(graph, [node.id]))

@@ -9,6 +9,12 @@ from stitch_tui.tools.graph import Graph, Node
 Shape = tuple[int, ...]
 
 PRODUCTS = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "matmul", "addmm", "baddbmm"))
+CONVOLUTIONS = frozenset(
+    (
+        *(f"aten.conv{d}d.{overload}" for d in (1, 2, 3) for overload in ("default", "padding")),
+        *("aten.conv_transpose1d.default", "aten.conv_transpose2d.input", "aten.conv_transpose3d.input"),
+    )
+)
 TRANSPOSES = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
 FREE = frozenset(
     f"aten.{name}"

@@ -2,11 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stitch_tui.commands.output import Json
+
+if TYPE_CHECKING:
+    from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
 Reference = Annotated[
     str,
@@ -23,17 +26,22 @@ def run(reference: Reference = "", json: Json = False, device: Device = "", sets
 
     Progress goes to stderr and the result to stdout; with --json stdout has one event a line.
     """
-    from stitch_tui.config import load
-
-    settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
-    chosen = chosen_reference(reference, settings.reference.path)
-
-    from stitch_tui.agents.engine import run_auto
     from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
     emit = NdjsonPrinter() if json else PlainPrinter()
-    if isinstance(emit, PlainPrinter):
-        emit.doing(f"importing {chosen} and running it once")
+    with emit.ending():
+        return _run(reference, device, sets or [], emit)
+
+
+def _run(reference: str, device: str, sets: list[str], emit: "NdjsonPrinter | PlainPrinter") -> int:
+    from stitch_tui.config import load
+
+    settings = load(Path.cwd(), flags=flags(device, sets)).settings
+    chosen = chosen_reference(reference, settings.reference.path)
+
+    from stitch_tui.agents.engine import run_auto
+
+    emit.doing(f"importing {chosen} and running it once")
     return int(asyncio.run(run_auto(Path.cwd(), settings, chosen, emit)))
 
 

@@ -245,7 +245,9 @@ async def death_of(folder: Path, source: str, **options: Any) -> tuple[StitchErr
 def test_a_reference_that_exits_is_named(tmp_path: Path) -> None:
     error, _ = asyncio.run(death_of(tmp_path, forward("print('so long'); os._exit(0)")))
     assert isinstance(error, ReferenceFault)
-    assert error.what == "the reference ended the process (exit code 0)"
+    assert (
+        error.what == "the reference ended the process (exit code 0) during one forward pass of the reference"
+    )
     assert error.why == "so long"
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stitch_tui.tools.build_cache import BuildCache, Entry, key_of
+from stitch_tui.tools.build_cache import BuildCache, Entry, file_digest, key_of
 from stitch_tui.tools.emulator.diagnostics import linker_errors
 from stitch_tui.tools.emulator.findings import located
-from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused
+from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused, require_room
 from stitch_tui.tools.emulator.ptx_front_end import PtxFrontEnd
 from stitch_tui.tools.emulator.source_front_end import SourceFrontEnd
 from stitch_tui.tools.emulator.sources import Sources, read_sources
@@ -33,8 +33,10 @@ from stitch_tui.tools.verdict import Build, Category, Finding
 RUNTIME_S = 300.0
 """Limit on compiling the runtime itself, once for each mode: 5 s of CPU time on an idle machine."""
 DEVICE = "emulator"
-EXECUTABLE, OBJECT, RECORD = "candidate", "runtime.o", "build.json"
-"""Files of a cache entry: a candidate's has the first and the last, a runtime's the second."""
+EXECUTABLE, RECORD = "candidate", "build.json"
+"""Files of a candidate's cache entry."""
+OBJECT, SEAL = "runtime.o", "runtime.sha256"
+"""Files of a runtime's."""
 
 
 class Emulator:
@@ -123,8 +125,8 @@ class Emulator:
         key = key_of(compiler.kind, mode, compiler.identity(mode), _contents(HERE, ABI), sources.sha256)
         runtime = await self._runtime(compiler.kind, mode)
         async with self.cache.entry(key) as entry:
-            if entry.ready:
-                return _stored(entry)
+            if stored := _stored(entry):
+                return stored
             plain = Build(
                 ok=False,
                 device=DEVICE,
@@ -147,6 +149,7 @@ class Emulator:
         argv = [self.compiler, str(runtime), *(path.name for path in objects.paths)]
         argv += ["-no-pie", "-pthread", "-o", EXECUTABLE]
         done = await run(argv, timeout=deadline.left, cwd=folder, env=environment())
+        require_room(done, folder)
         if not done.ok:
             said = linker_errors(done.stderr)
             other = Finding(category=Category.LINK_ERROR, message="the linker failed or took too long")
@@ -158,10 +161,12 @@ class Emulator:
         flags = tools.runtime_flags(mode, front_end)
         key = key_of("runtime", tools.version, *flags, _contents(RUNTIME, HEADERS, ABI))
         async with self.cache.entry(key) as entry:
-            if not entry.ready:
+            made = entry.path / OBJECT
+            if not _sealed(made):
                 with entry.staging() as folder:
                     argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", OBJECT]
                     done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
+                    require_room(done, folder)
                     if not done.ok:
                         errors = (line for line in done.stderr.splitlines() if "error" in line)
                         raise EnvironmentFault(
@@ -170,13 +175,27 @@ class Emulator:
                             why=next(errors, "it took too long"),
                             advice="set PATH so that a newer g++ or clang++ comes first",
                         )
+                    (folder / SEAL).write_text(file_digest(folder / OBJECT), encoding="ascii")
                     entry.publish(folder)
-            return entry.path / OBJECT
+            return made
 
 
-def _stored(entry: Entry) -> Build:
-    build = Build.model_validate_json((entry.path / RECORD).read_bytes())
-    return build.model_copy(update={"cached": True, "artifact": str(entry.path / EXECUTABLE)})
+def _stored(entry: Entry) -> Build | None:
+    """The finished build, unless somebody deleted or changed a part of it: then it is made anew."""
+    try:
+        build = Build.model_validate_json((entry.path / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return None
+    artifact = entry.path / EXECUTABLE
+    if not build.artifact_sha256 or file_digest(artifact) != build.artifact_sha256:
+        return None
+    return build.model_copy(update={"cached": True, "artifact": str(artifact)})
+
+
+def _sealed(made: Path) -> bool:
+    """Is the runtime the one that was written down when it was made?"""
+    seal = made.with_name(SEAL)
+    return seal.is_file() and seal.read_text(encoding="ascii", errors="replace") == file_digest(made)
 
 
 def _published(plain: Build, objects: Objects, folder: Path, entry: Entry) -> Build:
@@ -186,7 +205,7 @@ def _published(plain: Build, objects: Objects, folder: Path, entry: Entry) -> Bu
         "ok": True,
         "artifact": str(entry.path / EXECUTABLE),
         "command": objects.command,
-        "artifact_sha256": hashlib.sha256((folder / EXECUTABLE).read_bytes()).hexdigest(),
+        "artifact_sha256": file_digest(folder / EXECUTABLE),
     }
     build = plain.model_copy(update=facts)
     (folder / RECORD).write_text(build.model_dump_json(), encoding="utf-8")

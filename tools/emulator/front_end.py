@@ -1,5 +1,6 @@
 """What a front end does for the build: turn sources into objects, or say why not."""
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +10,11 @@ from typing import Protocol
 from stitch_tui.tools.emulator.diagnostics import compiler_errors
 from stitch_tui.tools.emulator.sources import Sources
 from stitch_tui.tools.emulator.toolchain import FrontEnd, Mode, environment
+from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.process import Finished, run
 from stitch_tui.tools.verdict import Category, Finding
+
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system")
 
 
 class Refused(Exception):
@@ -64,13 +68,31 @@ async def compile_step(argv: Sequence[str], folder: Path, deadline: Deadline) ->
 
     Raises:
         Refused: it found errors, or the time was up.
+        EnvironmentFault: it could not write.
     """
     done = await run(argv, timeout=deadline.left, cwd=folder, env=environment())
+    require_room(done, folder)
     if done.timed_out:
         raise Refused([_too_slow(deadline)])
     if not done.ok:
         raise Refused(compiler_errors(done.stderr) or (_unexplained(done),), done.stderr)
     return done
+
+
+def require_room(done: Finished, folder: Path) -> None:
+    """A disk that is full or read-only is no error in the candidate.
+
+    Raises:
+        EnvironmentFault: the compiler or linker said so.
+    """
+    if done.ok or not (trouble := _NO_ROOM.search(done.stderr)):
+        return
+    raise EnvironmentFault(
+        "the compiler cannot write its files",
+        where=str(folder),
+        why=trouble[0],
+        advice="free some space there and in TMPDIR, or set XDG_CACHE_HOME and TMPDIR to another disk",
+    )
 
 
 def _too_slow(deadline: Deadline) -> Finding:

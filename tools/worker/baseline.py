@@ -18,6 +18,7 @@ from torch import Tensor
 from .module_runner import Clock, evict
 from .reference import Options, Reference
 from .region_module import region_module
+from .samples import FILLS_AHEAD
 from .target import RegionTarget, target_of
 from .task import Task
 
@@ -38,12 +39,23 @@ class Baseline:
         task = Task(Reference.open(options))
         self.device = task.reference.device
         target = target_of(task, description["target"])
-        draws = [[t.contiguous() for t in target.draw("full", seed)] for seed in description["seeds"]]
+        draws = self._drawn(target, description["seeds"])
         self._call, self._sets = self._prepared(task, target, draws)
+        self._fills = FILLS_AHEAD if isinstance(target, RegionTarget) else 1
         arguments = KINDS[description["kind"]]
         if arguments is not None:
             self._call = torch.compile(self._call, **arguments)
         self._compiled = arguments is not None
+
+    def _drawn(self, target: Any, seeds: Sequence[int]) -> list[list[Tensor]]:
+        """Inputs for each seed, fewer where the device's memory would not hold them and their results."""
+        draws: list[list[Tensor]] = []
+        for seed in seeds:
+            draws.append([t.contiguous() for t in target.draw("full", seed)])
+            nbytes = sum(t.numel() * t.dtype.itemsize for t in draws[-1])
+            if self.device.type == "cuda" and torch.cuda.mem_get_info(self.device)[0] < 6 * nbytes:
+                break
+        return draws
 
     def _prepared(
         self, task: Task, target: Any, draws: Sequence[list[Tensor]]
@@ -65,7 +77,7 @@ class Baseline:
                 if self._compiled:
                     torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
                 if cold:
-                    evict(self.device)
+                    evict(self.device, self._fills)
                 clock = Clock(self.device)
                 self._call(*self._sets[launch % len(self._sets)])
                 clocks.append(clock.stopped())

@@ -18,6 +18,9 @@ from typing import Any
 
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
+from .containment import Family, Limits
+from .isolation import Isolation, reported
+from .isolation import descriptors as isolation_report
 
 START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
@@ -25,6 +28,8 @@ FILE_LIMIT_BYTES = 64 << 20
 """Largest file, standard output included, that a candidate may write."""
 OUTPUT_KEPT = 4000
 """Characters of a candidate's output that are shown."""
+WATCH_S = 0.2
+"""How often a candidate that computes is looked at: memory, processes, files."""
 _LINE_LIMIT = 1 << 20
 _FINDING_LIMIT = 200
 _PASSED_ON = (
@@ -67,9 +72,10 @@ class Channel:
         env: additions to a scrubbed environment.
         preface: lines between the arena and the load, for runners that need to know more.
         descriptors: those that the runner inherits, beside its socket.
-        isolate: run without a network where the kernel allows it.
+        isolation: how to confine it; None for a process of the judge's own.
         deadline_s: longest time for one call.
         start_s: longest time until it is ready.
+        wait: until it is ready; without, `greet` does so later.
 
     Raises:
         CandidateFault: the runner cannot be started or the candidate fails while it is loaded.
@@ -84,9 +90,10 @@ class Channel:
         preface: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
-        isolate: bool = False,
+        isolation: Isolation | None = None,
         deadline_s: float = 30.0,
         start_s: float = START_SECONDS,
+        wait: bool = True,
     ) -> None:
         self._start_s = start_s
         self.deadline_s, self.protections = (
@@ -98,19 +105,41 @@ class Channel:
         self._work = self._scratch / "work"
         self._work.mkdir()
         self._pending = b""
-        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolate)
+        Family.prepare()
+        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolation)
+        self._family = Family(self._process.pid, self._work, Limits.now())
         try:
-            self._greet([arena, *preface, *([f"load {load}"] if load else [])])
+            self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
+        except CandidateFault:
+            self.close()
+            raise
+        if wait:
+            self.greet()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def greet(self) -> None:
+        """Wait until the runner is ready; it is closed when it will not be.
+
+        Raises:
+            CandidateFault: it does not start, or the candidate fails while it is loaded.
+        """
+        try:
+            self._require_ready(self._line(time.monotonic() + self._start_s, "while it starts"))
         except BaseException:
             self.close()
             raise
 
     def _spawn(
-        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolate: bool
+        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolation: Isolation | None
     ) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+        if shutil.which(argv[0]) is None:
+            raise CandidateFault("environment", f"the runner is gone: {argv[0]}")
         ours, theirs = socket.socketpair()
-        prefix = _no_network() if isolate else []
-        self.protections.append("no network" if prefix else "network not confined")
+        report, theirs_report = isolation_report()
+        prefix = isolation.prefix(self._work, theirs_report) if isolation else []
         scrubbed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         scrubbed |= {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -125,24 +154,29 @@ class Channel:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
-                pass_fds=(theirs.fileno(), *descriptors),
+                pass_fds=(theirs.fileno(), theirs_report, *descriptors),
                 start_new_session=True,
             )
         except OSError as error:
             ours.close()
+            os.close(report)
             raise CandidateFault("environment", f"the runner does not start: {error}") from error
         finally:
             theirs.close()
+            os.close(theirs_report)
+        if isolation:
+            self.protections += reported(report)
+        else:
+            os.close(report)
         # Set from outside: code between fork and exec is not safe in a process with torch's threads.
         for limit, value in ((resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES), (resource.RLIMIT_CORE, 0)):
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(process.pid, limit, (value, value))
         return process, ours
 
-    def _greet(self, lines: Sequence[str]) -> None:
-        deadline = time.monotonic() + self._start_s
-        self._send("\n".join(["hello 1", *lines, ""]))
-        words = self._line(deadline, "while it starts").split()
+    @staticmethod
+    def _require_ready(line: str) -> None:
+        words = line.split()
         if words[:2] == ["error", "environment"]:
             raise CandidateFault("environment", " ".join(words[2:]))
         if words[:1] == ["error"]:
@@ -225,11 +259,12 @@ class Channel:
 
     def _line(self, deadline: float, where: str, findings: list[dict[str, Any]] | None = None) -> str:
         while b"\n" not in self._pending:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            self._socket.settimeout(max(0.001, min(WATCH_S, deadline - time.monotonic())))
             try:
                 chunk = self._socket.recv(1 << 16)
             except TimeoutError:
-                raise self._hung(where) from None
+                self._watch(deadline, where)
+                continue
             except OSError:
                 chunk = b""
             if not chunk:
@@ -241,6 +276,14 @@ class Channel:
                 )
         line, _, self._pending = self._pending.partition(b"\n")
         return line.decode(errors="replace")
+
+    def _watch(self, deadline: float, where: str) -> None:
+        """No answer yet: raise when the time is up, or when the candidate holds too much."""
+        if time.monotonic() >= deadline:
+            raise self._hung(where)
+        if excess := self._family.excess():
+            self._kill()
+            raise CandidateFault(excess.category, f"{excess.what} {where}", where=where)
 
     def _hung(self, where: str) -> CandidateFault:
         self._kill()
@@ -276,8 +319,7 @@ class Channel:
             return file.read(OUTPUT_KEPT).decode(errors="replace")
 
     def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._family.end()
         self._process.wait()
 
     def close(self) -> str:
@@ -327,14 +369,3 @@ def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]],
         raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
     rc, cuda_error, event, workspace, bound = words[1:]
     return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)
-
-
-def _no_network() -> list[str]:
-    """A command prefix that runs a program without a network, or nothing where the kernel refuses."""
-    tool = shutil.which("unshare")
-    if tool is None:
-        return []
-    for flags in (["--net"], ["--map-root-user", "--net"]):
-        if subprocess.run([tool, *flags, "true"], capture_output=True, check=False).returncode == 0:
-            return [tool, *flags, "--"]
-    return []

@@ -76,8 +76,8 @@ def foreign(what: str, located: Located, *, where: str = "", advice: str = "") -
     except SyntaxError as error:
         raise Fault(
             "reference",
-            f"{what} is not valid Python",
-            where=located.of_exception(error),
+            f"{what.removeprefix('importing ')} is not valid Python",
+            where=located.of_exception(error) or where,
             why=error.msg,
             advice=advice,
         ) from error
@@ -88,11 +88,11 @@ def foreign(what: str, located: Located, *, where: str = "", advice: str = "") -
             where=located.of_exception(error) or where,
             advice="a reference must not exit",
         ) from error
-    except Exception as error:
+    except BaseException as error:  # KeyboardInterrupt too: foreign code raises what it likes
         raise _fault_of(error, what, located.of_exception(error) or where, advice) from error
 
 
-def _fault_of(error: Exception, what: str, where: str, advice: str) -> Fault:
+def _fault_of(error: BaseException, what: str, where: str, advice: str) -> Fault:
     message = " ".join(str(error).split())[:LONGEST_WHY]
     if isinstance(error, MemoryError) or any(sign in message for sign in _MEMORY_SIGNS):
         return Fault(

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from .containment import adopt_orphans
 from .faults import Fault
 from .session import Emit, Json, Session
 
@@ -30,6 +31,7 @@ METHODS = {
     "measure": "methods.measure",
     "layout": "structure.layout",
     "check": "checking.check",
+    "warm": "timing.warm",
     "time": "timing.time",
 }
 """Method -> ``module.function`` of this package, imported when it is first called."""
@@ -66,6 +68,7 @@ def main() -> None:
     """Answer requests until the descriptor is closed."""
     _be_the_first_to_go()
     _end_with_the_engine()
+    adopt_orphans()  # so that the engine finds them when it ends this process
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     channel, session = Channel(int(sys.argv[1])), Session()

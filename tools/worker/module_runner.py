@@ -12,6 +12,7 @@ import pickle
 import signal
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Sequence
 from functools import cache, partial
@@ -22,9 +23,11 @@ import torch
 from torch import Tensor, nn
 
 from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed
+from .audit import Audit
 from .cuda_driver import CudaDriver
 from .encoding import DTYPES
 from .nesting import filled
+from .tampering import Untouched
 
 QUEUE_FILLS = 24
 """Cache-sized fills ahead of a warm burst: the device is busy while its launches are queued."""
@@ -96,6 +99,7 @@ class ModuleRunner:
     def _load(self, path: str) -> None:
         try:
             self._model = self._constructed(Path(path))
+            self._inspect("while ModelNew was constructed")
         except Wrong as wrong:
             self._say(f"error {wrong.category} {wrong}")
             return
@@ -106,6 +110,8 @@ class ModuleRunner:
         flags = self._described["flags"]
         torch.set_float32_matmul_precision(flags["matmul_precision"])
         torch.backends.cudnn.allow_tf32 = flags["cudnn_allow_tf32"]
+        self._untouched = Untouched()
+        self._audit = Audit([path.parent, Path.cwd(), Path(tempfile.gettempdir()), *_hosts()])
         sys.path.insert(0, str(path.parent))
         spec = importlib.util.spec_from_file_location("stitch_candidate", path)
         if spec is None or spec.loader is None:
@@ -123,6 +129,13 @@ class ModuleRunner:
         model.to(device=self.device, dtype=DTYPES[self._described["dtype"]])
         model.train(flags["mode"] == "train")
         return model.requires_grad_(False)
+
+    def _inspect(self, when: str) -> None:
+        """Raise for what the candidate changed or reached for that is not its own."""
+        if self._audit.seen:
+            raise Wrong("hack_suspected", f"{self._audit.seen[0]}, {when}")
+        if changed := self._untouched.changes():
+            raise Wrong("hack_suspected", f"{changed}, {when}")
 
     def _answer(self, nonce: str, verb: str, call: Call) -> None:
         if verb in ("sizes", "unbind"):
@@ -183,7 +196,9 @@ class ModuleRunner:
         clock = Clock(self.device)
         results = self._forward(self._inputs(call))
         elapsed = clock.elapsed_us()
+        self._inspect("in forward")
         self._deliver(call, results)
+        self._require_state(call)
         return elapsed
 
     def _deliver(self, call: Call, results: Sequence[Tensor]) -> None:
@@ -199,6 +214,17 @@ class ModuleRunner:
                 self._view(placed).copy_(own)
         if self.device.type == "cuda":
             torch.cuda.current_stream().synchronize()
+
+    def _require_state(self, call: Call) -> None:
+        """Raise for a parameter, or a buffer that the reference leaves alone, that forward has changed."""
+        changing = {placed.name for placed in call.outs if placed.flags & BUFFER}
+        for placed in call.ins:
+            own = self._state.get(placed.name) if placed.flags & (PARAMETER | BUFFER) else None
+            if own is None or placed.name in changing:
+                continue
+            kind = "parameter" if placed.flags & PARAMETER else "buffer"
+            if not same_bytes(own, self._view(placed)):
+                raise Wrong("hack_suspected", f"{kind} {placed.name} was modified in forward")
 
     def _accept(self, placed: Placed, result: Tensor) -> None:
         if type(result) not in (Tensor, nn.Parameter):
@@ -236,10 +262,11 @@ def _flush_block(device: torch.device) -> Tensor:
     return torch.empty(nbytes, dtype=torch.uint8, device=device)
 
 
-def evict(device: torch.device) -> None:
-    """Write over the L2 cache, so that the next launch finds its data in memory."""
+def evict(device: torch.device, fills: int = 1) -> None:
+    """Write over the L2 cache, `fills` times, so that the next launch finds its data in memory."""
     if device.type == "cuda":
-        _flush_block(device).zero_()
+        for _ in range(fills):
+            _flush_block(device).zero_()
 
 
 class Clock:
@@ -278,6 +305,17 @@ class _DeviceBlock:
             "version": 3,
             "strides": None,
         }
+
+
+def _hosts() -> list[Path]:
+    """Folders of what the judge gave a bundle to run its kernels with."""
+    return [Path(os.environ[name]).parent for name in ("STITCH_HOST", "STITCH_KERNELS") if name in os.environ]
+
+
+def same_bytes(one: Tensor, other: Tensor) -> bool:
+    """Equal bit for bit, NaNs too."""
+    flat = (tensor.to(one.device).contiguous().view(-1).view(torch.uint8) for tensor in (one, other))
+    return one.numel() == 0 or torch.equal(*flat)
 
 
 def _leaves(returned: Any) -> list[Tensor]:

@@ -1,7 +1,9 @@
 """Is a result right?  Errors against float64 truth, the limit they are held against, where they lie.
 
-``err(y) = max|y - y64| / rms(y64)``; a candidate passes when its error is at most
-``max(REFERENCE_FACTOR * err(reference), EPSILON_FACTOR * eps(dtype) * sqrt(reduction))``.
+``err(y) = max(|y - y64| / max(rms(y64), |y64|))``; a candidate passes when its error is at most
+``max(REFERENCE_FACTOR * err(reference), EPSILON_FACTOR * eps(dtype) * sqrt(reduction))``.  The rms keeps
+the relative error of small elements from exploding; the element's own size keeps large ones, of which a
+heavy-tailed output has a few, from being held to less than their rounding.
 """
 
 import math
@@ -63,11 +65,9 @@ def compare(
     if not own.is_floating_point():
         return _exact(got, own, lookalikes or {})
     limit = max(tolerance(truth, own, reduction), allowance)
-    scale = _scale(truth, own.dtype)
     wrong_kind = ~_same_kind(got, own, truth)
-    finite = torch.isfinite(got) & torch.isfinite(truth)
-    difference = torch.where(finite, (got.double() - truth).abs(), 0.0)
-    error = math.inf if wrong_kind.any() else _largest(difference) / scale
+    errors = element_errors(got, truth, own.dtype)
+    error = math.inf if wrong_kind.any() else _largest(errors)
     passed = not wrong_kind.any() and error <= limit
     verdict = Comparison(
         passed=passed,
@@ -78,7 +78,7 @@ def compare(
     )
     if passed:
         return verdict
-    wrong = wrong_kind | ~(difference <= limit * scale)
+    wrong = wrong_kind | ~(errors <= limit)
     detail = describe(wrong, got, truth, lookalikes or {})
     category = "nonfinite" if wrong_kind.any() else "numerics"
     return Comparison(
@@ -92,9 +92,20 @@ def compare(
 
 
 def relative_error(result: Tensor, truth: Tensor) -> float:
-    """``max|result - truth| / rms(truth)`` over the elements where both are finite."""
+    """The largest of `element_errors`; 0 for no elements."""
+    return _largest(element_errors(result, truth, result.dtype))
+
+
+def element_errors(result: Tensor, truth: Tensor, dtype: torch.dtype) -> Tensor:
+    """``|result - truth| / max(rms(truth), |truth|)`` by element, float64; 0 where either is not finite.
+
+    Args:
+        dtype: the output's, whose smallest normal number is the least that is divided by.
+    """
     finite = torch.isfinite(result) & torch.isfinite(truth)
-    return _largest(torch.where(finite, (result.double() - truth).abs(), 0.0)) / _scale(truth, result.dtype)
+    exact = torch.where(finite, truth, 0.0).double()
+    difference = torch.where(finite, result, 0.0).double().sub_(exact).abs_()
+    return difference.div_(exact.abs_().clamp_(min=_scale(truth, dtype)))
 
 
 def tolerance(truth: Tensor, own: Tensor, reduction: int) -> float:

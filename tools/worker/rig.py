@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,9 +15,13 @@ from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, 
 from .candidate_fault import CandidateFault
 from .channel import Channel, Done
 from .encoding import DTYPES
+from .isolation import Isolation, for_runner
+from .leftovers import children, threads
 
 _FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
 _DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES.values())}
+LATE_SECONDS, LATE_STEP_SECONDS = 0.3, 0.02
+"""How long, and how often, a wrong result is looked at again."""
 _DEVICE_RESERVE = 256 << 20
 """Device memory beyond the tensors that a first arena holds for workspace and bound memory."""
 
@@ -31,7 +36,8 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     """Where the arena lies: ``cuda`` or host memory."""
-    isolate: bool = False
+    isolate: bool = True
+    """Confine the process as far as the kernel and its kind allow."""
     module: bool = False
     """A Python module with ``ModelNew``, not a C library."""
     deadline_s: float = 30.0
@@ -95,14 +101,23 @@ class Rig:
         self._outs: list[Slot] = []
         self._extra: list[Slot] = []
         self._like: list[Tensor] = []
+        self._delivered: list[tuple[Slot, Tensor]] = []
+        self._threads = 0
 
     @property
     def protections(self) -> list[str]:
         return self._channel.protections if self._channel else []
 
-    def place(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-        """Lay out slots for such inputs and results, and scratch memory as the candidate asks for it."""
+    def place(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor], shift: int = 0) -> None:
+        """Lay out slots for such inputs and results, and scratch memory as the candidate asks for it.
+
+        `shift` bytes ahead of them move every address.
+        """
+        if self._arena:
+            self._late_writes()
         self._layout = Layout()
+        if shift:
+            self._layout.add("nothing", shift)
         self._ins = [
             self._layout.add(f"input {n}", _nbytes(t))
             for n, t in zip(self.border.inputs, tensors, strict=True)
@@ -116,6 +131,7 @@ class Rig:
         if self.arguments and self._channel:
             self._channel.tell(self.arguments)
         self._write(tensors)
+        self._threads = self._threads or threads(self._channel.pid if self._channel else 0)
         sizes = self._call("sizes")
         wanted = (sizes.workspace_bytes, sizes.bound_bytes)
         if min(wanted) < 0:
@@ -147,7 +163,45 @@ class Rig:
             poison(self._arena, slot)
         done = self._call("run")
         self._search(tensors)
-        return self.results(), done
+        delivered = self.results()
+        self._delivered = list(zip(self._outs, delivered, strict=True))
+        self._left_running()
+        return delivered, done
+
+    def changes_late(self, results: Sequence[Tensor]) -> bool:
+        """Do the outputs still change, some time after the call was acknowledged?"""
+        end = time.monotonic() + LATE_SECONDS
+        while time.monotonic() < end:
+            self._synchronise()
+            if not all(map(_same_bytes, self.results(), results)):
+                return True
+            time.sleep(LATE_STEP_SECONDS)
+        return False
+
+    def _left_running(self) -> None:
+        """Raise for processes and threads that outlive the call that started them."""
+        assert self._channel
+        if self.launch.module and "STITCH_KERNELS" not in self.launch.env:
+            for command in children(self._channel.pid):
+                raise CandidateFault(
+                    "hack_suspected", f"a process goes on after the call has returned: {command[:200]}"
+                )
+        if self.launch.load and not self.launch.module and self.device.type == "cpu":
+            count = threads(self._channel.pid)
+            if count > self._threads:
+                raise CandidateFault(
+                    "hack_suspected", f"{count - self._threads} threads go on after the call has returned"
+                )
+
+    def _late_writes(self) -> None:
+        """Raise when results that were delivered have changed since, before anything else is written."""
+        assert self._arena
+        delivered, self._delivered = self._delivered, []
+        for slot, result in delivered:
+            if not _same_bytes(view(self._arena, slot, result.dtype, tuple(result.shape)), result):
+                raise CandidateFault(
+                    "hack_suspected", f"{slot.name} was written after the call had been acknowledged"
+                )
 
     def results(self) -> list[Tensor]:
         """Copies of the output slots."""
@@ -182,7 +236,7 @@ class Rig:
                 preface=self.preface,
                 env=self.launch.env,
                 descriptors=self._arena.descriptors,
-                isolate=self.launch.isolate,
+                isolation=self._isolation() if self.launch.isolate else None,
                 deadline_s=self.launch.deadline_s,
             )
         else:
@@ -190,8 +244,12 @@ class Rig:
         if old:
             old.close()
 
+    def _isolation(self) -> Isolation:
+        return for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
+
     def _write(self, tensors: Sequence[Tensor]) -> None:
         assert self._arena
+        self._late_writes()
         for slot, tensor in zip(self._ins, tensors, strict=True):
             view(self._arena, slot, tensor.dtype, tuple(tensor.shape)).copy_(tensor)
 
@@ -244,6 +302,10 @@ def _placed(name: str, flags: int, slot: Slot, like: Tensor) -> abi.Placed:
 
 def _nbytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.dtype.itemsize
+
+
+def _same_bytes(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(_bytes(one), _bytes(other)) if one.numel() else True
 
 
 def _bytes(tensor: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ import sys
 
 from .abi import NOT_EXPORTED, SYMBOLS, Call, c_call
 from .cuda_driver import CudaDriver, CudaDriverError
+from .samples import FILLS_AHEAD
 
 _PR_SET_PDEATHSIG = 1
 _FLUSH_FACTOR = 2
@@ -179,11 +180,12 @@ class _Runner:
                 c_call(call, self._memory.base, self._stream, self._host_state)
                 for call in self._sets.values()
             ]
-            self._evict(driver, 1 if cold else _QUEUE_FILLS)
+            if not cold:
+                self._evict(driver, _QUEUE_FILLS)
             marks = []
             for launch in range(count):
                 if cold:
-                    self._evict(driver, 1)
+                    self._evict(driver, FILLS_AHEAD)
                 start = self._mark()
                 rc = rc or int(function(ctypes.byref(structs[launch % len(structs)])))
                 marks.append((start, self._mark()))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from .faults import Fault
 
 if TYPE_CHECKING:
+    from .baselines import Baselines
     from .task import Task
 
 Json = dict[str, Any]
@@ -18,6 +19,7 @@ class Session:
 
     def __init__(self) -> None:
         self._task: Task | None = None
+        self._baselines: Baselines | None = None
 
     @property
     def task(self) -> "Task":
@@ -33,3 +35,12 @@ class Session:
     @task.setter
     def task(self, task: "Task") -> None:
         self._task = task
+
+    @property
+    def baselines(self) -> "Baselines":
+        """The reference's own processes, for timing."""
+        if self._baselines is None:
+            from .baselines import Baselines
+
+            self._baselines = Baselines()
+        return self._baselines

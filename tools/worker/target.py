@@ -11,6 +11,7 @@ from .export import OPAQUE, Exported, Json
 from .faults import Fault
 from .interpreter import Values, cast_floats, operands, run_nodes
 from .randomness import is_random
+from .reduction import longest_sum
 from .reference import seed_everything
 from .sources import source_values
 from .task import Task
@@ -80,6 +81,14 @@ class Target(Protocol):
         """
         ...
 
+    def reduction(self, variant: str) -> int:
+        """Length of the longest sum among its operators; 0 when they are not known."""
+        ...
+
+    def operators(self) -> set[str]:
+        """Names of all its operators."""
+        ...
+
 
 def target_of(task: Task, description: Mapping[str, Any]) -> Target:
     """The target that ``{"kind": "program"}`` or ``{"kind": "region", "region": Region}`` names.
@@ -145,6 +154,13 @@ class RegionTarget:
             )
         return unaliased([values[value] for value in self.region["outputs"]], given)
 
+    def reduction(self, variant: str) -> int:
+        chosen = self.task.variant(variant)
+        return longest_sum(self._nodes(chosen), chosen.exported.spec)
+
+    def operators(self) -> set[str]:
+        return {node["op"] for node in self._nodes(self.task.full)}
+
     def _nodes(self, variant: Variant) -> list[Json]:
         return [variant.exported.nodes[node] for node in self.region["nodes"]]
 
@@ -207,6 +223,13 @@ class ProgramTarget:
         else:
             outputs = self._by_module(chosen, given, widen)
         return unaliased(outputs, given)
+
+    def reduction(self, variant: str) -> int:
+        exported = self.task.variant(variant).exported
+        return longest_sum(exported.graph["nodes"], exported.spec)
+
+    def operators(self) -> set[str]:
+        return {node["op"] for node in self.task.full.exported.graph["nodes"]}
 
     def _state(self, tensors: Sequence[Tensor], chosen: Variant) -> dict[str, Tensor]:
         count = len(chosen.inputs)

@@ -4,22 +4,18 @@ Event times come from inside each process; the judge's own clock around back-to-
 with the candidate's, and a random set of timed results is compared with the reference.
 """
 
-import json
-import os
 import secrets
-import sys
 import time as clock
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import median
 
 import torch
 from torch import Tensor
 
 from . import numerics, samples
-from .arena import HostArena
 from .baseline import KINDS
+from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
 from .channel import Channel
 from .checking import FULL, border_of
@@ -30,7 +26,6 @@ from .session import Emit, Json, Session
 from .target import target_of
 from .timed_rig import TimedRig
 
-BOOT = Path(__file__).parent / "boot.py"
 AGREEMENT = 0.1
 """Relative difference between event times and the judge's clock that is a finding."""
 AGREEMENT_US = 2.0
@@ -38,8 +33,6 @@ AGREEMENT_US = 2.0
 SHORT_BURST, LONG_BURST = 10, 60
 MEMORY_SHARE = 0.25
 """Of the free device memory, for the rotating sets together."""
-BASELINE_SECONDS = 600.0
-"""For one baseline to load and compile."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +74,14 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
         race.close()
 
 
+def warm(session: Session, params: Json, emit: Emit) -> Json:
+    """The judge's method ``warm``: start the baselines that ``time`` will want; does not wait for them."""
+    if session.task.reference.device.type == "cuda":
+        kinds = tuple((params.get("options") or {}).get("baselines", KINDS))
+        session.baselines.start(session.task, params["target"], kinds)
+    return {}
+
+
 class _Race:
     def __init__(
         self, session: Session, described: Json, launch: Launch, options: Measurement, emit: Emit
@@ -90,18 +91,20 @@ class _Race:
         module = ModuleCall(self.task) if launch.module else None
         self.rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
         self.rig.arguments = module.arguments(FULL) if module else ""
+        self._pool = session.baselines
         self._baselines: dict[str, Channel] = {}
-        self._arena = HostArena(1 << 16)
         self.notes: list[str] = []
         self.unchecked: list[str] = []
 
     def run(self) -> Json:
-        seeds, sets = self._drawn()
+        sets = self._drawn()
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
         bound = self.rig.prepare(sets, own[0])
-        self._start_baselines(seeds)
+        self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
+        self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
+        self.unchecked += failures
         contestants: dict[str, Callable[[int], list[float]]] = {"candidate": self._candidate}
-        contestants |= {name: self._of(channel) for name, channel in self._baselines.items()}
+        contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
         for name, burst in contestants.items():
             self._warm_up(name, burst)
         times = self._interleaved(contestants, sets, own)
@@ -127,48 +130,30 @@ class _Race:
 
     def close(self) -> None:
         self.rig.close()
-        for channel in self._baselines.values():
-            channel.close()
-        self._arena.close()
 
-    def _drawn(self) -> tuple[list[int], list[list[Tensor]]]:
-        """Seeds and inputs of the sets: as many as asked for and as memory allows."""
-        seed = secrets.randbits(31)
-        first = [t.contiguous() for t in self.target.draw(FULL, seed)]
+    def _drawn(self) -> list[list[Tensor]]:
+        """Inputs of the sets: as many as asked for and as memory allows."""
+        first = [t.contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
         nbytes = sum(t.numel() * t.dtype.itemsize for t in first)
         free, _ = torch.cuda.mem_get_info()
         count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / (2 * max(1, nbytes)))))
         if count < self.options.sets:
             self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
-        seeds = [seed, *(secrets.randbits(31) for _ in range(count - 1))]
-        return seeds, [first, *([t.contiguous() for t in self.target.draw(FULL, s)] for s in seeds[1:])]
-
-    def _start_baselines(self, seeds: Sequence[int]) -> None:
-        options = asdict(self.task.reference.options) | {
-            "project": str(self.task.reference.options.project.resolve())
-        }
-        for name in self.options.baselines:
-            described = {"options": options, "target": self.described, "seeds": list(seeds), "kind": name}
-            self._emit("stage", {"stage": f"baseline {name}", "limit_s": BASELINE_SECONDS})
-            try:
-                self._baselines[name] = Channel(
-                    [sys.executable, str(BOOT), "baseline"],
-                    arena=self._arena.announce(),
-                    preface=[f"baseline {json.dumps(described)}"],
-                    env=dict(os.environ),
-                    deadline_s=BASELINE_SECONDS,
-                    start_s=BASELINE_SECONDS,
-                )
-            except CandidateFault as fault:
-                self.unchecked.append(f"baseline {name}: {fault.message}")
-        if not self._baselines:
-            raise Fault("environment", "no baseline runs", why="; ".join(self.unchecked))
+        others = [self.target.draw(FULL, secrets.randbits(31)) for _ in range(count - 1)]
+        return [first, *([t.contiguous() for t in tensors] for tensors in others)]
 
     def _candidate(self, count: int) -> list[float]:
         return self.rig.burst(count, cold=self.options.cold).times_us
 
-    def _of(self, channel: Channel) -> Callable[[int], list[float]]:
-        return lambda count: channel.burst(count, cold=self.options.cold).times_us
+    def _of(self, name: str, channel: Channel) -> Callable[[int], list[float]]:
+        def burst(count: int) -> list[float]:
+            try:
+                return channel.burst(count, cold=self.options.cold).times_us
+            except CandidateFault as fault:  # the reference's own process: never held against the candidate
+                self._pool.forget(self.described)
+                raise Fault("environment", f"the baseline {name} failed", why=fault.message) from fault
+
+        return burst
 
     def _warm_up(self, name: str, burst: Callable[[int], list[float]]) -> None:
         """Bursts until their medians agree."""
@@ -207,7 +192,7 @@ class _Race:
             return
         truth = self.target.evaluate(tensors, "f64")
         weights = [slot.kind != "activation" for slot in self.target.inputs]
-        reduction = numerics.default_reduction(tensors, weights)
+        reduction = self.target.reduction(FULL) or numerics.default_reduction(tensors, weights)
         for result, reference, exact in zip(got, own, truth, strict=True):
             compared = numerics.compare(result, reference, exact, reduction=reduction)
             if not compared.passed:

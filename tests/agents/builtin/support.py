@@ -18,6 +18,7 @@ from stitch_tui.tools.worker.export import Exported, export
 from stitch_tui.tools.worker.faults import Located
 from stitch_tui.tools.worker.interpreter import run_nodes
 from stitch_tui.tools.worker.loading import Loaded
+from stitch_tui.tools.worker.numerics import relative_error
 from stitch_tui.tools.worker.reference import Options, Reference
 from tests.tools.emulator.judge import Call, Ended, running
 
@@ -149,7 +150,7 @@ def _check_one(
 
 
 def require_close(got: Tensor, exact: Tensor, eager: Tensor, length: int, at: str) -> None:
-    """``err <= max(4 err(eager), 8 eps sqrt(length))``, errors relative to the result's rms."""
+    """``err <= max(4 err(eager), 8 eps sqrt(length))``, errors as the Verifier measures them."""
     assert got.dtype == eager.dtype, at
     assert got.shape == eager.shape, at
     if not got.numel():
@@ -162,7 +163,6 @@ def require_close(got: Tensor, exact: Tensor, eager: Tensor, length: int, at: st
     assert torch.equal(got.isfinite(), eager.isfinite()), (at, got, eager)
     if not finite.any():
         return
-    rms = max(float(exact[finite].square().mean().sqrt()), torch.finfo(got.dtype).tiny)
-    error, eager_error = (float((x.double() - exact)[finite].abs().max()) / rms for x in (got, eager))
+    error, eager_error = (relative_error(x, exact) for x in (got, eager))
     limit = max(4 * eager_error, 8 * torch.finfo(got.dtype).eps * length**0.5)
     assert error <= limit, (at, error, limit)

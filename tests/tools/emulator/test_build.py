@@ -155,3 +155,40 @@ def test_nvcc_has_the_last_word_on_errors(emulator: Emulator, candidate: Path) -
     (finding,) = build.diagnostics
     assert (finding.category, finding.file, finding.line) == (Category.BUILD_ERROR, "candidate.cu", 4)
     assert build.arch.startswith("ptx")
+
+
+@pytest.fixture
+def own_cache(emulator: Emulator, tmp_path: Path) -> Emulator:
+    """A cache to break, with the shared runtimes in it."""
+    for runtime in emulator.cache.root.glob("builds/*/runtime.o"):
+        shutil.copytree(runtime.parent, tmp_path / "builds" / runtime.parent.name)
+    return Emulator(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["candidate", "build.json"])
+@pytest.mark.parametrize("damage", [b"", b"\x7fELF garbage"])
+def test_a_damaged_build_in_the_cache_is_made_anew(
+    own_cache: Emulator, candidate: Path, part: str, damage: bytes
+) -> None:
+    first = built(own_cache, candidate, HEAD + EMPTY_RUN)
+    whole = Path(first.artifact).read_bytes()
+    Path(first.artifact).with_name(part).write_bytes(damage)
+    again = built(own_cache, candidate, HEAD + EMPTY_RUN)
+    assert (again.ok, again.cached) == (True, False)
+    assert len(Path(again.artifact).read_bytes()) == len(whole)
+
+
+def test_a_damaged_runtime_is_made_anew_and_not_held_against_the_candidate(
+    own_cache: Emulator, candidate: Path
+) -> None:
+    assert built(own_cache, candidate, HEAD + EMPTY_RUN).ok
+    for runtime in own_cache.cache.root.glob("builds/*/runtime.o"):
+        runtime.write_bytes(runtime.read_bytes()[:1000])
+    assert built(own_cache, candidate, HEAD + "// another\n" + EMPTY_RUN).ok
+
+
+def test_a_cache_that_was_deleted_meanwhile_is_made_again(own_cache: Emulator, candidate: Path) -> None:
+    assert built(own_cache, candidate, HEAD + EMPTY_RUN).ok
+    shutil.rmtree(own_cache.cache.root)
+    again = built(own_cache, candidate, HEAD + EMPTY_RUN)
+    assert (again.ok, again.cached) == (True, False)

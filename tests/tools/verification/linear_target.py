@@ -45,6 +45,12 @@ class LinearRelu:
         x, weight, bias = [t.double() if precision == "f64" else t for t in tensors]
         return [torch.relu(x @ weight.T + bias)]
 
+    def reduction(self, variant: str) -> int:
+        return 33
+
+    def operators(self) -> set[str]:
+        return {"aten.linear.default", "aten.relu.default"}
+
 
 def compiled(folder: Path, *defines: str) -> Path:
     """The C candidate with these defects, as a shared library."""

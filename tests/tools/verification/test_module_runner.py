@@ -91,3 +91,24 @@ def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session) -> None
     options = vars(session.task.reference.options)
     baseline = Baseline({"options": options, "target": target, "seeds": [1, 2], "kind": "eager"})
     assert len(baseline.burst(3, cold=True)) == 3
+
+
+def test_baselines_stay_warm_for_a_target_and_one_that_fails_does_not_end_the_others(
+    session: Session,
+) -> None:
+    program = {"kind": "program"}
+    baselines = session.baselines
+    try:
+        running, failures = baselines.of(session.task, program, ["eager"])
+        assert failures == []
+        assert len(running["eager"].burst(2, cold=False).times_us) == 2
+        again, _ = baselines.of(session.task, program, ["eager"])
+        assert again["eager"] is running["eager"]
+        both, failures = baselines.of(session.task, program, ["eager", "unheard-of"])
+        assert list(both) == ["eager"]
+        assert "unheard-of" in failures[0]
+        baselines.forget(program)
+        fresh, _ = baselines.of(session.task, program, ["eager"])
+        assert fresh["eager"] is not running["eager"]
+    finally:
+        baselines.close()

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stitch_tui.tools.worker.numerics import Comparison, compare, default_reduction, relative_error
+from stitch_tui.tools.worker.numerics import Comparison, compare, default_reduction, relative_error, tolerance
 from stitch_tui.tools.worker.patterns import pattern
 
 FLOATS = st.sampled_from([torch.float32, torch.float16, torch.bfloat16, torch.float64])
@@ -69,6 +69,56 @@ def test_one_wrong_element_among_many_is_enough(seed: int, position: int) -> Non
     assert verdict.category == "numerics"
     assert verdict.detail["index"] == [position]
     assert verdict.detail["wrong"] == 1
+
+
+def gated_product(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """silu(x a) * (x b), every sum taken in order as a plain tiled kernel takes it."""
+    left, right = x.new_zeros(len(x), a.shape[1]), x.new_zeros(len(x), a.shape[1])
+    for k in range(a.shape[0]):
+        left.addcmul_(x[:, k : k + 1], a[k])
+        right.addcmul_(x[:, k : k + 1], b[k])
+    return torch.nn.functional.silu(left) * right
+
+
+def tf32(values: torch.Tensor) -> torch.Tensor:
+    """`values` with ten bits of mantissa, rounded."""
+    return ((values.view(torch.int32) + (1 << 12)) & ~((1 << 13) - 1)).view(torch.float32)
+
+
+@pytest.fixture(scope="module")
+def heavy_tailed() -> tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]:
+    """Operands of a gated product of length 2048, its result in float32 and in float64."""
+    scale = 0.8 / 2048**0.5
+    operands = [normal((176, 2048), 3), scale * normal((2048, 160), 4), scale * normal((2048, 160), 5)]
+    operands[0][7] *= 3
+    x, a, b = [operand.float() for operand in operands]
+    own = torch.nn.functional.silu(x @ a) * (x @ b)
+    x64, a64, b64 = x.double(), a.double(), b.double()
+    return [x, a, b], own, torch.nn.functional.silu(x64 @ a64) * (x64 @ b64)
+
+
+def test_a_heavy_tailed_output_of_an_honest_kernel_passes(
+    heavy_tailed: tuple[list[torch.Tensor], torch.Tensor, torch.Tensor],
+) -> None:
+    operands, own, truth = heavy_tailed
+    assert truth.abs().max() > 20 * truth.square().mean().sqrt()
+    got = gated_product(*operands)
+    assert compare(got, own, truth, reduction=2048).passed
+    by_rms_alone = (got - truth).abs().max() / truth.square().mean().sqrt()
+    assert by_rms_alone > tolerance(truth, own, 2048)
+    largest = int(truth.abs().argmax())
+    spoilt = got.clone()
+    spoilt.view(-1)[largest] *= 1 + 1e-3
+    assert compare(spoilt, own, truth, reduction=2048).detail["wrong"] == 1
+
+
+def test_a_silent_downgrade_of_a_heavy_tailed_output_fails(
+    heavy_tailed: tuple[list[torch.Tensor], torch.Tensor, torch.Tensor],
+) -> None:
+    operands, own, truth = heavy_tailed
+    for round_ in (tf32, lambda t: t.bfloat16().float(), lambda t: t.half().float()):
+        got = gated_product(*(round_(operand) for operand in operands))
+        assert compare(got, own, truth, reduction=2048).category == "numerics"
 
 
 def test_a_result_more_accurate_than_an_overflowing_reference_passes() -> None:

@@ -1,0 +1,143 @@
+"""The examples through ``stitch --auto``: correctness, coverage, and on a GPU speedups with intervals.
+
+``python benchmarks/examples.py [NAME ...] [--iterations N]`` writes ``results/examples_<device>.json`` beside
+itself (merging: an example that is not named keeps its figures), and the README's table is made from it
+by ``python benchmarks/examples.py --table``.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import provenance
+
+EXAMPLES = provenance.ROOT / "examples"
+BASELINES = ("eager", "compile", "compile-reduce-overhead")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="stems of files in examples/; default: all")
+    parser.add_argument("--iterations", type=int, default=4, help="attempts for each subtask")
+    parser.add_argument("--seconds", type=float, default=600.0, help="longest time for one example")
+    parser.add_argument("--table", action="store_true", help="print the README's table and stop")
+    options = parser.parse_args()
+    if options.table:
+        print(table())
+        return 0
+    names = options.names or sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    for name in names:
+        record(run(name, options.iterations, options.seconds))
+    return 0
+
+
+def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
+    """One example in a repository of its own; what its events tell."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / f"{name}.py"
+        source.write_bytes((EXAMPLES / f"{name}.py").read_bytes())
+        subprocess.run(["git", "init", "--quiet", folder], check=True)
+        command = [sys.executable, "-m", "stitch_tui", "--auto", source.name, "--json"]
+        command += ["--set", f"limits.iterations={iterations}", "--set", f"limits.minutes={seconds / 60}"]
+        started = time.perf_counter()
+        path = os.pathsep.join([str(provenance.ROOT), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+        )
+        taken = time.perf_counter() - started
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    if not events:
+        raise SystemExit(f"{name}: {done.stderr}")
+    return {"name": name, "exit_code": done.returncode, "seconds": round(taken, 1), **told(events)}
+
+
+def told(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Device, subtasks and program of a session, from its events."""
+    started = next(e for e in events if e["type"] == "session.started")
+    plan = next((e["plan"] for e in events if e["type"] == "plan.proposed"), {"subtasks": []})
+    verdicts = [e for e in events if e["type"] == "verdict"]
+    finished = events[-1]
+    rows = []
+    for subtask in plan["subtasks"]:
+        mine = [e for e in verdicts if e["subtask"] == subtask["id"]]
+        kept = [e for e in mine if e["outcome"] == "kept"]
+        shown = (kept or mine or [None])[-1]
+        row = {
+            "id": subtask["id"],
+            "title": subtask["title"],
+            "share": subtask["share"],
+            "attempts": len(mine),
+        }
+        rows.append(row | (judged(shown["verdict"]) if shown else {}))
+    program = [e for e in verdicts if not e["subtask"]]
+    return {
+        "device": started["device"],
+        "reason": finished.get("reason", ""),
+        "coverage": finished.get("coverage"),
+        "subtasks": rows,
+        "program": judged(program[-1]["verdict"]) if program else None,
+    }
+
+
+def judged(verdict: dict[str, Any]) -> dict[str, Any]:
+    timing = verdict["timing"] or {}
+    return {
+        "category": verdict["category"],
+        "error": verdict["error"],
+        "error_limit": verdict["error_limit"],
+        "time_us": timing.get("candidate", {}).get("median_us"),
+        "baseline_us": {name: s["median_us"] for name, s in timing.get("baselines", {}).items()},
+        "speedup": timing.get("speedups", {}),
+        "unchecked": verdict["unchecked"],
+    }
+
+
+def record(result: dict[str, Any]) -> None:
+    """Put one example's figures into the device's file."""
+    name = f"examples_{re.sub(r'[^a-z0-9]+', '_', result['device'].lower()).strip('_')}"
+    path = provenance.RESULTS / f"{name}.json"
+    known = json.loads(path.read_text())["examples"] if path.exists() else {}
+    stamp = {"commit": provenance.commit(), "versions": provenance.versions("torch", "triton")}
+    device = result["device"] if result["device"] != "emulator" else f"emulator, {provenance.processor()}"
+    provenance.write(
+        name,
+        {
+            "benchmark": "examples",
+            "device": device,
+            "examples": {**known, result["name"]: {**stamp, **result}},
+        },
+    )
+
+
+def table() -> str:
+    """Markdown, from every result file; the speedup of the whole program, the interval in brackets."""
+    lines = [
+        "| example | device | program | coverage | over eager | over torch.compile | over reduce-overhead |"
+    ]
+    lines += ["| --- | --- | --- | --- | --- | --- | --- |"]
+    for path in sorted(provenance.RESULTS.glob("examples_*.json")):
+        found = json.loads(path.read_text())
+        for name, example in sorted(found["examples"].items()):
+            program = example["program"] or {"category": "not checked", "speedup": {}}
+            cells = [ratio(program["speedup"].get(baseline)) for baseline in BASELINES]
+            coverage = "" if example["coverage"] is None else f"{example['coverage']:.0%}"
+            device = "emulator" if found["device"].startswith("emulator") else found["device"]
+            lines.append(f"| {name} | {device} | {program['category']} | {coverage} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def ratio(speedup: dict[str, float] | None) -> str:
+    if speedup is None:
+        return "functional, not timed"
+    return f"{speedup['value']:.2f}x [{speedup['low']:.2f}, {speedup['high']:.2f}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

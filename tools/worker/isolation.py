@@ -1,0 +1,55 @@
+"""What a runner may not do: the command prefix that confines it, and what of that came to be active."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CONFINE = Path(__file__).with_name("confine.py")
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Confinement of one runner, see ``confine.py``; all of it holds for what the runner starts too."""
+
+    network_namespace: bool = True
+    """Off for CUDA, whose processes share memory through sockets of the namespace; internet sockets are
+    refused either way."""
+    alone: bool = True
+    """No child processes; off for Python modules, which compile and start kernel hosts."""
+
+    def prefix(self, work: Path, report: int) -> list[str]:
+        """The command that confines itself and becomes the command behind it.
+
+        Args:
+            work: the one folder that may be written, devices aside.
+            report: descriptor for the names of what is active.
+        """
+        command = [sys.executable, "-I", "-S", str(CONFINE), "--report", str(report)]
+        command += ["--network"] if self.network_namespace else []
+        command += ["--alone"] if self.alone else []
+        return [*command, "--write", str(work), "--write", "/dev", "--"]
+
+
+def reported(descriptor: int) -> list[str]:
+    """What the confined process says is active; blocks until it has become the runner."""
+    with os.fdopen(descriptor, "rb") as pipe:
+        return pipe.read().decode(errors="replace").splitlines()
+
+
+def descriptors() -> tuple[int, int]:
+    """Both ends of a pipe for the report: ours, theirs."""
+    return os.pipe()
+
+
+def for_runner(*, module: bool, cuda: bool) -> Isolation:
+    """The strictest confinement under which such a runner still works."""
+    return Isolation(network_namespace=not cuda, alone=not module)
+
+
+def unprotected(active: Sequence[str]) -> str:
+    """A sentence for a machine whose kernel refuses some of it; empty when all is active."""
+    wanted = ("no new privileges", "own network namespace", "read-only files", "no internet sockets")
+    missing = [name for name in wanted if not any(line.startswith(name) for line in active)]
+    return f"the kernel refuses: {', '.join(missing)}" if missing else ""
