@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import IO
@@ -71,9 +71,13 @@ class PlainPrinter:
         self._failure = ""
         self._live = progress.isatty() and os.environ.get("TERM") != "dumb"
 
-    def ending(self) -> AbstractContextManager[None]:
-        """An error that ends a run is reported on stderr by the command line."""
-        return nullcontext()
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Leave a clear line for the error that ends a run: the command line reports it."""
+        try:
+            yield
+        finally:
+            self.doing("")
 
     def __call__(self, event: events.Event) -> None:
         self._session = event.applied_to(self._session)

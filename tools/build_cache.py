@@ -171,11 +171,6 @@ class BuildCache:
                     path.unlink(missing_ok=True)
 
 
-def prune_cache(cache: Path, max_bytes: int) -> int:
-    """`BuildCache.prune` of the cache at that folder."""
-    return BuildCache(cache).prune(max_bytes)
-
-
 def _discard(path: Path, scratch: Path) -> None:
     """Rename first: nobody ever sees a half-deleted build."""
     if path.exists():

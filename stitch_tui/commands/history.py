@@ -159,10 +159,10 @@ def prune(
 ) -> None:
     """Remove the branches of old local sessions.
 
-    Prints how to bring each back.
+    One that is checked out somewhere stays.  Prints how to bring each back.
     """
     history = _history()
-    old = [session for session in history.sessions() if session.local][keep:]
+    old = history.old(keep)
     for session in old if not dry_run else ():
         history.delete(session.name)
     if json:
