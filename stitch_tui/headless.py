@@ -198,7 +198,9 @@ def summary(session: Session, end: events.SessionFinished, *, told: str = "") ->
 
 
 def _rows(session: Session) -> Iterator[tuple[str, ...]]:
-    yield "subtask", "state", "verdict", "error of limit", "speedup", "tries", "commit", "what"
+    timed = any(shown.verdict and shown.verdict.timing for shown in session.iterations)
+    speedup = "speedup" if timed else ""
+    yield "subtask", "state", "verdict", "error of limit", speedup, "tries", "commit", "what"
     for subtask in session.plan.subtasks if session.plan else ():
         shown = session.best_of(subtask) or _last(session, subtask.id)
         what = subtask.title if shown or not subtask.reason else f"{subtask.title}: {subtask.reason}"
