@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools import reference as references
+from stitch_tui.tools.build_cache import BuildCache
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.gpu import CudaDevice, Device, EmulatorDevice, choose_device
@@ -19,6 +20,9 @@ from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.reference import Exported, ReferenceOptions, ReferenceSummary
 from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verification import Bench, Cuda
+
+CACHE_BYTES = 5 << 30
+"""Builds that are kept for each device, nvcc's and the emulator's; those used longest ago go first."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ async def open_bench(
     python = settings.reference.python or sys.executable
     cuda = await _cuda(device, settings)
     emulator = _emulator(needed=cuda is None)
+    for cache in ("builds", "emulator"):
+        BuildCache(cache_dir(cache)).prune(CACHE_BYTES)
     async with Judge(python, project, environment=_pinned(device)) as judge:
         options = _options(settings, reference, cuda is not None)
         summary = await references.open_reference(judge, options, on_event)

@@ -5,10 +5,11 @@ from typing import Any
 
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
+from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.bundle import Kernel, Layout, Program, ReferenceSource, coverage, render
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import PROGRAM, History, Iteration, Started
-from stitch_tui.tools.history.folders import replace_file, work_folder
+from stitch_tui.tools.history.folders import work_folder
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.reference import ReferenceSummary
 from stitch_tui.tools.verdict import Timing, Verdict

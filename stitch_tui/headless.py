@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import IO
@@ -13,6 +13,7 @@ from stitch_tui.agents import events, goal
 from stitch_tui.agents.state import Iteration, Session, SubtaskState
 from stitch_tui.plain_text import columns, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Flag, Verdict
 
 LABEL = 11
@@ -70,9 +71,13 @@ class PlainPrinter:
         self._failure = ""
         self._live = progress.isatty() and os.environ.get("TERM") != "dumb"
 
-    def ending(self) -> AbstractContextManager[None]:
-        """An error that ends a run is reported on stderr by the command line."""
-        return nullcontext()
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Leave a clear line for the error that ends a run: the command line reports it."""
+        try:
+            yield
+        finally:
+            self.doing("")
 
     def __call__(self, event: events.Event) -> None:
         self._session = event.applied_to(self._session)
@@ -136,12 +141,16 @@ class PlainPrinter:
 
     @_lines.register
     def _(self, event: events.VerdictReached) -> Iterator[str]:
-        shown, verdict = self._session.iteration(event.iteration), event.verdict
-        tried = shown.candidate.strategy if shown.candidate else "all kernels in one program"
-        said = ", ".join((*_measured(verdict), *_built(verdict)))
+        verdict = event.verdict
+        tried = self._session.iteration(event.iteration).candidate
         who = f"{event.iteration:>4}  {event.subtask or 'program':<9}"
-        yield f"{who}{verdict.category}, {event.outcome}: {tried}"
-        yield f"{'':15}{said if verdict.correct or not said else f'{verdict.summary}; {said}'}"
+        error = [f"error {text}"] if (text := _error(verdict)) else []
+        strategy = [tried.strategy] if tried else []
+        said = ", ".join((*error, *_speedups(verdict), *_built(verdict), *strategy))
+        kept = "" if event.outcome is Outcome.KEPT else f", {event.outcome}"
+        yield f"{who}{verdict.category}{kept}: {said}"
+        if not verdict.correct:
+            yield f"{'':15}{verdict.summary}"
 
     @_lines.register
     def _(self, event: events.Routed) -> Iterator[str]:
@@ -189,7 +198,9 @@ def summary(session: Session, end: events.SessionFinished, *, told: str = "") ->
 
 
 def _rows(session: Session) -> Iterator[tuple[str, ...]]:
-    yield "subtask", "state", "verdict", "error of limit", "speedup", "tries", "commit", "what"
+    timed = any(shown.verdict and shown.verdict.timing for shown in session.iterations)
+    speedup = "speedup" if timed else ""
+    yield "subtask", "state", "verdict", "error of limit", speedup, "tries", "commit", "what"
     for subtask in session.plan.subtasks if session.plan else ():
         shown = session.best_of(subtask) or _last(session, subtask.id)
         what = subtask.title if shown or not subtask.reason else f"{subtask.title}: {subtask.reason}"
@@ -227,15 +238,15 @@ def _next_steps(session: Session) -> Iterator[str]:
         verify = f"stitch verify stitched/model_new.py --reference {session.reference}"
         steps += [
             ("stitch show best", "the best one: message, files, changes"),
-            ("stitch apply", "bring it into your tree as stitched/"),
-            (verify, "judge it there again, also after your own edits"),
+            ("stitch apply", "bring it into your tree as stitched/; to judge it there again:"),
+            ("", verify),
         ]
     elif session.iterations:
         steps += [("stitch show last", "the last one: message, files, changes")]
     else:
         steps += [("stitch doctor", "what this machine has and lacks")]
-    yield "next"
-    yield from columns((f"  {command}", why) for command, why in steps)
+    labels = ("next", *("" for _ in steps[1:]))
+    yield from columns((label, *step) for label, step in zip(labels, steps, strict=True))
 
 
 def _measured(verdict: Verdict) -> Iterator[str]:
@@ -257,7 +268,7 @@ def _speedups(verdict: Verdict) -> Iterator[str]:
 
 def _built(verdict: Verdict) -> Iterator[str]:
     if verdict.build is not None and verdict.build.ok:
-        yield "build from the cache" if verdict.build.cached else f"built in {verdict.build.seconds:.1f} s"
+        yield "build cached" if verdict.build.cached else f"built in {verdict.build.seconds:.1f} s"
 
 
 def _last(session: Session, subtask: str) -> Iteration | None:

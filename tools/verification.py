@@ -8,7 +8,6 @@
 """
 
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any
 from stitch_tui.tools.addressed import presentable
 from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.bundle.emulation import emulated
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.decorative import emptied, uses_library
 from stitch_tui.tools.emulator import Mode
@@ -34,7 +34,6 @@ from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Tri
 __all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
 
 BOOT = Path(__file__).parent / "worker" / "boot.py"
-KERNEL_HOST = Path(__file__).parent / "worker" / "kernel_host.py"
 CHECK_SECONDS = 1800.0
 """For one call of the judge: the trials of one stage together."""
 BUILD_SECONDS = 180.0
@@ -252,15 +251,8 @@ class _Verification:
         if emulator is None:
             raise EnvironmentFault("there is neither a GPU nor a C++ compiler", advice="install g++")
         self._stage("build")
-        hosts = {}
-        for name, source in kernels.items():
-            build = await emulator.build(source, Mode.FAST, timeout=BUILD_SECONDS)
-            if not self._built(build):
-                return None
-            hosts[name] = {"argv": emulator.runner_argv(build), "env": emulator.runner_env()}
-        table = folder / "kernels.json"
-        table.write_text(json.dumps(hosts), encoding="utf-8")
-        return {"STITCH_HOST": str(KERNEL_HOST), "STITCH_KERNELS": str(table)}
+        ready = await emulated(kernels, emulator, folder, timeout=BUILD_SECONDS)
+        return ready.environment if all(map(self._built, ready.builds)) else None
 
     def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
         return {

@@ -1,12 +1,11 @@
 """Names of sessions, and the `.stitch/` folder that hides itself from git."""
 
-import os
 import re
-import secrets
 from collections.abc import Container
 from datetime import datetime
 from pathlib import Path
 
+from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault
 
 
@@ -51,15 +50,3 @@ def work_folder(project: Path, session: str) -> Path:
     folder = state_folder(project) / "work" / session
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half written."""
-    temporary = path.with_name(f".stitch-{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as out:
-            out.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
