@@ -251,10 +251,12 @@ class Rig:
     def _isolation(self) -> Isolation | None:
         """The strictest confinement that works here; on a GPU CUDA must start under it, tried once."""
         wanted = for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
-        if self.device.type != "cuda" or self._cuda_starts(wanted):
+        if self.device.type != "cuda":
             return wanted
-        self.notes.append("the runner is not confined: CUDA does not start under confinement here")
-        return None
+        working = next((weaker for weaker in wanted.weaker() if self._cuda_starts(weaker)), None)
+        if working != wanted:
+            self.notes.append("the runner is confined less: CUDA does not start under full confinement here")
+        return working
 
     def _cuda_starts(self, isolation: Isolation) -> bool:
         """Does a runner without a candidate start, and map the arena, when confined like this?"""
