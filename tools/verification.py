@@ -7,6 +7,7 @@
     verdict = await verify_region(bench, Path("gelu.cu"), region, flops=2e6)
 """
 
+import asyncio
 import json
 import tempfile
 import time
@@ -18,7 +19,7 @@ from typing import Any
 
 from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
-from stitch_tui.tools.emulator import Mode
+from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.lease import Lease
@@ -172,11 +173,8 @@ class _Verification:
         if not self._screened(source):
             return self._concluded()
         self._stage("build")
-        watched = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
-        if not self._built(watched):
-            return self._concluded()
-        fast = await emulator.build(source, Mode.FAST, timeout=BUILD_SECONDS)
-        if not self._built(fast):
+        watched, fast = await _both_builds(emulator, source)
+        if not self._built(watched) or not self._built(fast):
             return self._concluded()
         if await self._check("emulator", self._emulator_runner(watched, 0), _WATCHED, watched):
             await self._check(
@@ -372,6 +370,18 @@ def _summary(verdict: Verdict) -> str:
 
 def _merged(old: tuple[str, ...], new: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*old, *new)))
+
+
+async def _both_builds(emulator: Emulator, source: Path) -> list[Build]:
+    """The watched build and the fast one, side by side; neither goes on after the other's fault."""
+    modes = (Mode.CHECK, Mode.FAST)
+    builds = [asyncio.create_task(emulator.build(source, mode, timeout=BUILD_SECONDS)) for mode in modes]
+    try:
+        return await asyncio.gather(*builds)
+    finally:
+        for build in builds:
+            build.cancel()
+        await asyncio.gather(*builds, return_exceptions=True)
 
 
 def _distinct(findings: list[Finding]) -> list[Finding]:
