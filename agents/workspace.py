@@ -5,7 +5,7 @@ from typing import Any
 
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
-from stitch_tui.tools.atomic_write import replace_file
+from stitch_tui.tools.atomic_write import replace_file, writing
 from stitch_tui.tools.bundle import Kernel, Layout, Program, ReferenceSource, coverage, render
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import PROGRAM, History, Iteration, Started
@@ -42,16 +42,18 @@ class Workspace:
     def write_candidate(self, subtask: str, candidate: Candidate) -> Path:
         """Put an attempt where a human can see and edit it; the path of its ``.cu``."""
         path = self.folder / "kernels" / f"{subtask}.cu"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, candidate.source.encode())
+        with writing(path, "cannot write a candidate"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, candidate.source.encode())
         return path
 
     def write_bundle(self, session: Session) -> Path:
         """Write the stitched program of the best kernels; its folder."""
         for name, data in self._bundle(session, session.iterations[-1]).items():
             path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data)
+            with writing(path, "cannot write the stitched program"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(path, data)
         return self.folder
 
     def commit(self, session: Session, number: int) -> tuple[str, str]:

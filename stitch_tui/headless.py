@@ -27,8 +27,8 @@ SHA = 10
 class NdjsonPrinter:
     """One event a line on stdout, flushed; the last one is always ``session.finished``."""
 
-    def __init__(self, out: IO[str] = sys.stdout) -> None:
-        self._out = out
+    def __init__(self, out: IO[str] | None = None) -> None:
+        self._out = out or sys.stdout
         self._last: events.Event | None = None
 
     def __call__(self, event: events.Event) -> None:

@@ -2,7 +2,11 @@
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from stitch_tui.tools.errors import EnvironmentFault
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -23,3 +27,21 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def writing(path: Path, what: str) -> Iterator[None]:
+    """Turn a refused write into an error that names the path.
+
+    Raises:
+        EnvironmentFault: `what`, at `path`, for the system's reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFault(
+            what,
+            where=str(path),
+            why=error.strerror or str(error),
+            advice="move away what is there, make the project folder writable, or free some space",
+        ) from error

@@ -1,6 +1,8 @@
 """``stitch --auto``: a run without anyone watching (the hidden command ``run``)."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,8 +31,32 @@ def run(reference: Reference = "", json: Json = False, device: Device = "", sets
     from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
     emit = NdjsonPrinter() if json else PlainPrinter()
-    with emit.ending():
+    with emit.ending(), _signals():
         return _run(reference, device, sets or [], emit)
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """A signal that comes while stitch still starts ends it as one that comes later does.
+
+    The engine takes the signals over for as long as it runs.
+    """
+    import signal
+    from types import FrameType
+
+    from stitch_tui.tools.errors import ExitCode, StitchError
+
+    def arrive(received: int, _: FrameType | None) -> None:
+        error = StitchError("interrupted")
+        error.exit_code = ExitCode(128 + received)
+        raise error
+
+    before = {name: signal.signal(name, arrive) for name in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def _run(reference: str, device: str, sets: list[str], emit: "NdjsonPrinter | PlainPrinter") -> int:

@@ -43,6 +43,7 @@ _SIGNAL_CATEGORIES = {
     signal.SIGSEGV: "illegal_access",
     signal.SIGBUS: "illegal_access",
     signal.SIGKILL: "out_of_memory_host",
+    signal.SIGSYS: "hack_suspected",
 }
 
 
@@ -183,6 +184,9 @@ class Channel:
             raise CandidateFault(words[1] if len(words) > 1 else "environment", " ".join(words[2:]))
         if words[:2] != ["ready", "1"]:
             raise CandidateFault("environment", f"the runner speaks another protocol: {' '.join(words)[:80]}")
+        with contextlib.suppress(OSError):
+            if "Seccomp:\t2" in Path(f"/proc/{self._process.pid}/status").read_text():
+                self.protections.append("no processes, signals or sockets")
 
     def tell(self, line: str) -> None:
         """Send a line that is not answered: another arena, other arguments."""
