@@ -2,16 +2,23 @@
 
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import singledispatchmethod
-from typing import IO
+from typing import IO, Self
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stitch_tui.agents import events
-from stitch_tui.agents.state import Iteration, Session, Subtask
+from stitch_tui.agents import events, goal
+from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
+from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.verdict import Flag, Verdict
+
+_TOLD = (SubtaskState.PAUSED, SubtaskState.APPROVED)
+"""States of a subtask that have a line of their own; the others follow from other events."""
 
 
 def visible(text: str) -> str:
@@ -25,18 +32,38 @@ def visible(text: str) -> str:
 class NdjsonPrinter:
     """One event a line on stdout, flushed."""
 
-    def __init__(self, out: IO[str] = sys.stdout) -> None:
-        self._out = out
+    def __init__(self, out: IO[str] | None = None) -> None:
+        self._out = out or sys.stdout
+        self._finished = False
 
     def __call__(self, event: events.Event) -> None:
+        self._finished = isinstance(event, events.SessionFinished)
         print(event.model_dump_json(), file=self._out, flush=True)
+
+    @contextmanager
+    def to_the_end(self) -> Iterator[Self]:
+        """See that ``session.finished`` is the last line also when no run could begin."""
+        try:
+            yield self
+        except Exception as error:
+            if not self._finished and not isinstance(error, BrokenPipeError):
+                self._explain(error)
+            raise
+
+    def _explain(self, error: Exception) -> None:
+        known = isinstance(error, StitchError)
+        code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
+        text = str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}"
+        now = datetime.now(UTC)
+        self(events.Failed(time=now, kind=type(error).__name__, text=text, exit_code=code))
+        self(events.SessionFinished(time=now, status=goal.status(code), exit_code=code, reason=text))
 
 
 class PlainPrinter:
     """One short line an event on stderr; at the end the table of subtasks on stdout."""
 
-    def __init__(self, progress: IO[str] = sys.stderr, answer: IO[str] = sys.stdout) -> None:
-        self._progress, self._answer = progress, answer
+    def __init__(self, progress: IO[str] | None = None, answer: IO[str] | None = None) -> None:
+        self._progress, self._answer = progress or sys.stderr, answer or sys.stdout
         self._session = Session()
 
     def __call__(self, event: events.Event) -> None:
@@ -68,6 +95,22 @@ class PlainPrinter:
         )
         left = sum(len(u.nodes) for u in event.plan.uncovered)
         return f"plan: {titles}" + (f"; {left} operators stay with PyTorch" if left else "")
+
+    @_line.register
+    def _(self, event: events.SessionResumed) -> str:
+        return f"session {event.session} goes on, on {event.device}"
+
+    @_line.register
+    def _(self, event: events.Decision) -> str:
+        return f"decision: {event.sentence}"
+
+    @_line.register
+    def _(self, event: events.IterationEnded) -> str:
+        return f"  iteration {event.iteration} {event.outcome}: {event.reason}"
+
+    @_line.register
+    def _(self, event: events.SubtaskUpdated) -> str:
+        return f"  {event.subtask} {event.state}" if event.state in _TOLD else ""
 
     @_line.register
     def _(self, event: events.CodeWritten) -> str:
