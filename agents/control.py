@@ -44,7 +44,7 @@ class Control:
         if not isinstance(command, commands.Attach) and command.generation != now:
             raise Refused(
                 "the command is stale",
-                why=f"it was made for generation {command.generation}, and it is {now} since a redirect or stop",
+                why=f"it was made for generation {command.generation}; a redirect or stop made it {now}",
                 advice="look again, then decide",
             )
 

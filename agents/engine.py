@@ -37,12 +37,13 @@ OPTIONS = {"mode", "dtype", "matmul_precision", "allow_tf32_conv"}
 
 
 @dataclass(frozen=True)
-class Roles:
-    """Who plans and codes, and what judges; the Verifier is made once the graph is known."""
+class Parts:
+    """What a run is made of; the Verifier is made once the graph is known."""
 
     planner: Planner = field(default_factory=BuiltinPlanner)
     coder: Coder = field(default_factory=BuiltinCoder)
     verifier: Callable[[Workbench, Graph, Record, Gates], Verifier] = ToolVerifier
+    workbench: Callable[[Path, Settings, str, str], Workbench] = Workbench
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Request:
     """Take up this session, or the latest for an empty name; None: begin a new one."""
 
 
-async def run(request: Request, emit: Callable[[Event], None], roles: Roles | None = None) -> ExitCode:
+async def run(request: Request, emit: Callable[[Event], None], parts: Parts | None = None) -> ExitCode:
     """Be the project's engine until the goal or a limit is reached, or somebody ends the run.
 
     Nothing in the project but ``.stitch/`` changes before the reference has been opened.  From the first
@@ -73,7 +74,7 @@ async def run(request: Request, emit: Callable[[Event], None], roles: Roles | No
         try:
             async with presence.claimed(request.project) as here:
                 known = _resumed(request, history)
-                engine = _Engine(request, known, history, here, emit, roles or Roles())
+                engine = _Engine(request, known, history, here, emit, parts or Parts())
                 try:
                     return await engine.run(interruption)
                 finally:
@@ -125,17 +126,18 @@ class _Engine:
         history: History,
         here: Presence,
         emit: Callable[[Event], None],
-        roles: Roles,
+        parts: Parts,
     ) -> None:
         self._request, self._known, self._history = request, known, history
-        self._here, self._emit, self._roles = here, emit, roles
+        self._here, self._emit, self._parts = here, emit, parts
         settings = request.settings
         if known:
             kept = ReferenceSettings.model_validate(settings.reference.model_dump() | known.options)
             settings = settings.model_copy(update={"reference": kept})
         self._settings = settings
         reference = known.target if known else request.reference
-        self._workbench = Workbench(request.project, settings, reference, known.sha256 if known else "")
+        sha256 = known.sha256 if known else ""
+        self._workbench = parts.workbench(request.project, settings, reference, sha256)
         self._server: Server | None = None
         self._ledger: Ledger | None = None
 
@@ -210,8 +212,8 @@ class _Engine:
             device=str(opened.device),
             notes=tuple(note.text for note in opened.summary.notes),
         )
-        verifier = self._roles.verifier(self._workbench, graph, self._record, self._gates)
-        planner, coder = self._roles.planner, self._roles.coder
+        verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
+        planner, coder = self._parts.planner, self._parts.coder
         workflow = Workflow(
             self._record, brief, workspace, planner, coder, verifier, self._gates, self._settings
         )

@@ -1,4 +1,4 @@
-"""The journal and the branch in step: an iteration is begun, judged, ended, committed, and mended after a kill.
+"""Journal and branch in step: iterations are begun, judged, ended, committed, and mended after a kill.
 
 Each commit is announced by ``commit.intended`` first.  Whatever the moment of a kill, `mend` finds the
 iteration without a commit and either adopts the branch's tip or makes the commit that is missing.
@@ -84,7 +84,7 @@ class Ledger:
                 self._adopt_repeat(commit)
             else:
                 raise UsageError(
-                    f"the session's branch holds an iteration {entry.iteration} that its journal does not expect",
+                    f"its journal does not expect iteration {entry.iteration} on the session's branch",
                     where=commit.sha[:12],
                     advice="start a new session: stitch --auto",
                 )

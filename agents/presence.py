@@ -137,7 +137,7 @@ def connect(engine: Engine) -> socket.socket:
 
 
 def _with_short_path(path: Path, use: Callable[[socket.socket, str], None]) -> socket.socket:
-    """A socket bound or connected through its folder's descriptor: an address has 107 bytes, a path may have more."""
+    """A socket, bound or connected through its folder's descriptor: an address has 107 bytes at most."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

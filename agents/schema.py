@@ -1,4 +1,7 @@
-"""Events, commands and replies in one JSON Schema; writes ``docs/events.schema.json`` of a checkout: ``python -m stitch_tui.agents.schema``."""
+"""Events, commands and replies in one JSON Schema.
+
+``python -m stitch_tui.agents.schema`` writes ``docs/events.schema.json`` of a checkout.
+"""
 
 import json
 from pathlib import Path

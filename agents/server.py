@@ -37,6 +37,7 @@ class Server:
         self._journal, self._carry_out = journal, carry_out
         self._server: asyncio.Server | None = None
         self._viewers: set[_Viewer] = set()
+        self._connections: dict[asyncio.Task[None], _Viewer] = {}
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket."""
@@ -55,15 +56,22 @@ class Server:
         if self._server is None:
             return
         self._server.close()
-        viewers = list(self._viewers)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
-                await asyncio.gather(*(viewer.finish() for viewer in viewers))
-        for viewer in viewers:
+                await asyncio.gather(*(viewer.finish() for viewer in list(self._viewers)))
+        for viewer in self._connections.values():
             viewer.drop()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=FAREWELL_S)
+        for viewer in self._connections.values():
+            viewer.abort()
+        if self._connections:
+            await asyncio.wait(self._connections)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        viewer = _Viewer(self._journal, writer)
+        viewer, task = _Viewer(self._journal, writer), asyncio.current_task()
+        assert task
+        self._connections[task] = viewer
         try:
             while line := await reader.readline():
                 self._answer(viewer, line)
@@ -73,6 +81,7 @@ class Server:
         finally:
             viewer.drop()
             self._viewers.discard(viewer)
+            del self._connections[task]
 
     def _answer(self, viewer: "_Viewer", line: bytes) -> None:
         try:
@@ -127,10 +136,14 @@ class _Viewer:
             await asyncio.gather(self._pump, return_exceptions=True)
 
     def drop(self) -> None:
-        """Close the connection."""
+        """Close the connection once what was written is read."""
         if self._pump:
             self._pump.cancel()
         self._writer.close()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._writer.transport.abort()
 
     async def _run(self) -> None:
         try:
@@ -149,7 +162,7 @@ class _Viewer:
                 self._wake.clear()
                 await self._wake.wait()
         except (OSError, TimeoutError):
-            self._writer.close()
+            self.abort()
 
     async def _catch_up(self) -> None:
         """Send from the file; not behind any more once its end is reached without waiting."""

@@ -29,7 +29,6 @@ class SessionApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+q", "quit", "Detach", priority=True, tooltip="Leave; the run goes on."),
-        Binding("ctrl+c", "help_quit", show=False, priority=True),
     ]
 
     def __init__(self, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""``stitch status``, ``attach``, ``stop``, ``pause``, ``resume`` and ``ctl``: the engine of this directory."""
+"""The engine of this directory: ``stitch status``, ``attach``, ``stop``, ``pause``, ``resume``, ``ctl``."""
 
 import asyncio
 from collections.abc import Callable
