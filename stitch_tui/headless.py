@@ -22,6 +22,8 @@ CLEAR = "\r\x1b[2K"
 """Back to the start of the terminal's line, which becomes empty."""
 SHA = 10
 """Characters of a commit's name that people see."""
+TOLD = (SubtaskState.PAUSED, SubtaskState.APPROVED)
+"""States of a subtask that have a line of their own; the others follow from other events."""
 
 
 class NdjsonPrinter:
@@ -46,30 +48,33 @@ class NdjsonPrinter:
         except BrokenPipeError:
             raise
         except Exception as error:
-            code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
             if not isinstance(self._last, events.SessionFinished):
-                self(self._finished(code, str(error) or type(error).__name__))
+                self._explain(error)
             raise
 
-    def _finished(self, code: ExitCode, reason: str) -> events.SessionFinished:
-        return events.SessionFinished(
-            seq=self._last.seq + 1 if self._last else 1,
-            time=datetime.now(UTC),
-            session=self._last.session if self._last else "",
-            status=goal.status(code),
-            exit_code=code,
-            reason=reason,
-        )
+    def _explain(self, error: Exception) -> None:
+        """The error, and the end that it made."""
+        known = isinstance(error, StitchError)
+        code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
+        text = str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}"
+        self(self._next(events.Failed(kind=type(error).__name__, text=text, exit_code=code)))
+        self(self._next(events.SessionFinished(status=goal.status(code), exit_code=code, reason=text)))
+
+    def _next(self, event: events.Event) -> events.Event:
+        """`event` behind the last one that was printed."""
+        last = self._last
+        stamp = {"time": datetime.now(UTC), "session": last.session if last else ""}
+        return event.model_copy(update={**stamp, "seq": last.seq + 1 if last else 1})
 
 
 class PlainPrinter:
     """A line for each iteration on stderr; at the end the result and what to do next on stdout."""
 
-    def __init__(self, progress: IO[str] = sys.stderr, answer: IO[str] = sys.stdout) -> None:
-        self._progress, self._answer = progress, answer
+    def __init__(self, progress: IO[str] | None = None, answer: IO[str] | None = None) -> None:
+        self._progress, self._answer = progress or sys.stderr, answer or sys.stdout
         self._session = Session()
         self._failure = ""
-        self._live = progress.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = self._progress.isatty() and os.environ.get("TERM") != "dumb"
 
     @contextmanager
     def ending(self) -> Iterator[None]:
@@ -127,11 +132,24 @@ class PlainPrinter:
             yield _labelled(label, "nothing to write a kernel for")
 
     @_lines.register
+    def _(self, event: events.SessionResumed) -> Iterator[str]:
+        yield _labelled("goes on", f"session {event.session} on {event.device}")
+
+    @_lines.register
+    def _(self, event: events.Decision) -> Iterator[str]:
+        yield _labelled("decision", event.sentence)
+
+    @_lines.register
+    def _(self, event: events.IterationEnded) -> Iterator[str]:
+        yield f"{event.iteration:>4}  {event.outcome}: {event.reason}"
+
+    @_lines.register
     def _(self, event: events.SubtaskUpdated) -> Iterator[str]:
+        subtask = self._session.subtask(event.subtask)
         if event.state.active:
-            subtask = self._session.subtask(event.subtask)
             self.doing(f"      {subtask.id}  {event.state} {subtask.title}")
-        yield from ()
+        elif event.state in TOLD:
+            yield f"      {subtask.id}  {event.state}"
 
     @_lines.register
     def _(self, event: events.IterationStarted) -> Iterator[str]:
