@@ -161,8 +161,8 @@ def test_nvcc_has_the_last_word_on_errors(emulator: Emulator, candidate: Path) -
 def own_cache(emulator: Emulator, tmp_path: Path) -> Emulator:
     """A cache to break, with the shared runtimes in it."""
     for runtime in emulator.cache.root.glob("builds/*/runtime.o"):
-        shutil.copytree(runtime.parent, tmp_path / "builds" / runtime.parent.name)
-    return Emulator(tmp_path)
+        shutil.copytree(runtime.parent, tmp_path / "cache" / "builds" / runtime.parent.name)
+    return Emulator(tmp_path / "cache")
 
 
 @pytest.mark.parametrize("part", ["candidate", "build.json"])
@@ -188,7 +188,10 @@ def test_a_damaged_runtime_is_made_anew_and_not_held_against_the_candidate(
 
 
 def test_a_cache_that_was_deleted_meanwhile_is_made_again(own_cache: Emulator, candidate: Path) -> None:
-    assert built(own_cache, candidate, HEAD + EMPTY_RUN).ok
-    shutil.rmtree(own_cache.cache.root)
+    first = built(own_cache, candidate, HEAD + EMPTY_RUN)
+    assert first.ok
+    shutil.rmtree(Path(first.artifact).parent)
+    for name in ("locks", "scratch", "failures"):
+        shutil.rmtree(own_cache.cache.root / name)
     again = built(own_cache, candidate, HEAD + EMPTY_RUN)
     assert (again.ok, again.cached) == (True, False)
