@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from stitch_tui.agents.builtin import cost, emit_gemm, emit_pointwise, emit_rows
+from stitch_tui.agents.builtin import cost, emit_gemm, emit_pointwise, emit_pool, emit_rows, emit_scan
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.tools.graph import Graph, Region
@@ -17,7 +17,13 @@ class Emitter(Protocol):
     def source(self, graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str: ...
 
 
-_EMITTER: dict[Kind, Emitter] = {Kind.POINTWISE: emit_pointwise, Kind.ROWS: emit_rows, Kind.GEMM: emit_gemm}
+_EMITTER: dict[Kind, Emitter] = {
+    Kind.POINTWISE: emit_pointwise,
+    Kind.ROWS: emit_rows,
+    Kind.GEMM: emit_gemm,
+    Kind.POOL: emit_pool,
+    Kind.SCAN: emit_scan,
+}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stitch_tui.agents.builtin import coder, cost, operators, shapes
+from stitch_tui.agents.builtin import coder, cost, operators, pools, scans, shapes
 from stitch_tui.agents.builtin.cost import Machine
 from stitch_tui.agents.builtin.fusion import grow
 from stitch_tui.agents.builtin.ir import NotFusable, Subtask
@@ -54,7 +54,7 @@ def plan(graph: Graph, machine: Machine | None = None) -> Cut:
     """Regions for everything that has a template, hottest first, and the reasons for the rest."""
     groups: list[frozenset[str]] = []
     taken: dict[str, int] = {}
-    for anchors in (shapes.PRODUCTS, operators.ROWS.keys(), None):
+    for anchors in (shapes.PRODUCTS, operators.ROWS.keys() | pools.NAMES | scans.SCANS.keys(), None):
         for node in graph.nodes:
             if node.id in taken or not _is_anchor(node, anchors):
                 continue
