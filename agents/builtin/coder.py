@@ -10,7 +10,9 @@ from stitch_tui.agents.builtin import (
     emit_gemm,
     emit_index,
     emit_pointwise,
+    emit_pool,
     emit_rows,
+    emit_scan,
 )
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
@@ -31,6 +33,8 @@ _EMITTER: dict[Kind, Emitter] = {
     Kind.GEMM: emit_gemm,
     Kind.CONV: emit_conv,
     Kind.INDEX: emit_index,
+    Kind.POOL: emit_pool,
+    Kind.SCAN: emit_scan,
 }
 
 

@@ -98,8 +98,8 @@ def run_source(
         async with running(emulator, build, order=order) as runner:
             for call in calls:
                 try:
+                    call.workspace = max(0, (await runner.call("sizes", call)).workspace)
                     if "stitch_bind" in source:
-                        call.workspace = (await runner.call("sizes", call)).workspace
                         assert (await runner.call("bind", call)).rc == 0
                     answer = await runner.call("run", call)
                 except Ended as ended:
