@@ -18,7 +18,8 @@ from stitch_tui.agents.builtin.ir import (
     Subtask,
     register_of,
 )
-from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
+from stitch_tui.agents.builtin.plain_values import promoted, require_plain_semantics
+from stitch_tui.agents.builtin.row_values import converted, literal
 from stitch_tui.agents.builtin.scalar import Expr, Program
 from stitch_tui.agents.builtin.title import title_of
 from stitch_tui.tools.graph import Graph, Node, Region
@@ -181,4 +182,7 @@ class IndexLowering:
             return literal(given)
 
         named = {k: argument(v) for k, v in node.kwargs.items()}
-        return converted(operator.formula(*map(argument, node.args), **named), node.spec.dtype, narrow=False)
+        found = operator.formula(*map(argument, node.args), **named)
+        if isinstance(found, tuple):
+            raise NotFusable(f"{node.op} returns several tensors")
+        return converted(found, node.spec.dtype, narrow=False)

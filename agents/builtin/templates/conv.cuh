@@ -93,7 +93,7 @@ static bool slide(Space& s, const stitch_tensor& x) {
   return true;
 }
 
-[[maybe_unused]] static bool place_channel(Space& s, int operand, const stitch_tensor& t) {
+[[maybe_unused]] static bool place_conv_channel(Space& s, int operand, const stitch_tensor& t) {
   for (int d = 0; d < RANK; ++d) s.stride[operand][d] = 0;
   s.stride[operand][CHANNEL] = t.strides[0];
   return t.shape[0] == s.extent[CHANNEL];
