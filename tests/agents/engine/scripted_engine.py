@@ -142,7 +142,7 @@ def main() -> int:
     parts = Parts(verifier=ScriptedVerifier, workbench=RecordedWorkbench)
     emit = Killed()
     try:
-        with emit.printer.to_the_end():
+        with emit.printer.ending():
             return int(asyncio.run(engine.run(request, emit, parts)))
     except StitchError as error:
         print(error, file=sys.stderr)
