@@ -213,14 +213,22 @@ def test_two_viewers_get_the_same_stream_wherever_they_join(project: Project) ->
     engine = project.start(hang=[1])
     until(engine, of_type("code.written"))
 
-    async def view(since: int, stop: bool) -> list[Event]:
+    async def view(since: int, joined: asyncio.Event) -> list[Event]:
+        seen = []
         async with connected(found(project.folder)) as connection:
-            if stop:
-                await connection.ask(commands.Stop(generation=0))
-            return [event async for event in connection.stream(since)]
+            async for event in connection.stream(since):
+                seen.append(event)
+                joined.set()
+        return seen
 
     async def both() -> list[list[Event]]:
-        return await asyncio.gather(view(0, False), view(3, True))
+        joined = [asyncio.Event(), asyncio.Event()]
+        viewing = [asyncio.create_task(view(3 * n, event)) for n, event in enumerate(joined)]
+        for event in joined:
+            await event.wait()
+        async with connected(found(project.folder)) as connection:
+            await connection.ask(commands.Stop(generation=0))
+        return await asyncio.gather(*viewing)
 
     first, second = asyncio.run(both())
     finished(project, engine)
