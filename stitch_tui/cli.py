@@ -77,7 +77,7 @@ def root(
 
 
 app.command(hidden=True, epilog="Example: stitch --auto model.py:Net --device emulator --json")(run.run)
-app.command(hidden=True)(run.engine)
+app.command(hidden=True, epilog="Example: stitch --auto --detach model.py")(run.engine)
 app.command(epilog="Example: stitch status --json")(engine.status)
 app.command(epilog="Example: stitch attach --json")(engine.attach)
 app.command(epilog="Example: stitch stop")(engine.stop)
