@@ -178,7 +178,9 @@ def test_nobody_decides_and_the_engine_ends_resumable(project: Project) -> None:
     assert project.run(resume="")[0] == 0
 
 
-@pytest.mark.parametrize("deny", ["build", "run", "commit"])
+@pytest.mark.parametrize(
+    "deny", ["commit", *(pytest.param(name, marks=pytest.mark.slow) for name in ("build", "run"))]
+)
 def test_a_deny_rule_holds_in_auto(project: Project, deny: str) -> None:
     code, printed = project.run(settings={"autonomy": {"mode": "auto", "deny": [deny]}})
     assert code == 6
@@ -187,7 +189,12 @@ def test_a_deny_rule_holds_in_auto(project: Project, deny: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("sent", "code"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_ends_the_step_seals_and_says_so(project: Project, sent: signal.Signals, code: int) -> None:
     engine = project.start(hang=[2])
