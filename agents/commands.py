@@ -27,6 +27,7 @@ class Attach(_Line):
     v: Literal[1] = 1
     type: Literal["attach"] = "attach"
     since: Annotated[int, Field(ge=0)] = 0
+    """Past the journal's end: only what comes from now on."""
     generation: int = 0
     """Not looked at: whoever attaches cannot know it yet."""
 

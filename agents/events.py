@@ -5,7 +5,7 @@ session's state is `fold` over its events; nothing else changes it.  `agents.sch
 ``docs/events.schema.json``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -146,7 +146,7 @@ class IterationStarted(_Event):
 
     def applied_to(self, session: Session) -> Session:
         started = Iteration(number=self.iteration, subtask=self.subtask, attempt=self.attempt, kind=self.kind)
-        grown = session.model_copy(update={"iterations": (*session.iterations, started)})
+        grown = session.model_copy(update={"iterations": _appended(session.iterations, started)})
         return _with_subtask(grown, self.subtask, attempts=self.attempt) if self.subtask else grown
 
 
@@ -351,9 +351,21 @@ def parse(line: str | bytes) -> Event:
 def fold(events: Iterable[Event], start: Session | None = None) -> Session:
     """The state that a sequence of events leads to."""
     session = start or Session()
+    session = session.model_copy(update={"iterations": _Growing(session.iterations)})
     for event in events:
         session = event.applied_to(session)
-    return session
+    return session.model_copy(update={"iterations": tuple(session.iterations)})
+
+
+class _Growing(list[Iteration]):
+    """Iterations while a fold alone holds them: changed in place, so that its time stays linear."""
+
+
+def _appended(iterations: Sequence[Iteration], new: Iteration) -> Sequence[Iteration]:
+    if isinstance(iterations, _Growing):
+        iterations.append(new)
+        return iterations
+    return (*iterations, new)
 
 
 def _with_subtask(session: Session, id: str, **changes: Any) -> Session:
@@ -368,5 +380,9 @@ def _with_subtask(session: Session, id: str, **changes: Any) -> Session:
 def _with_iteration(session: Session, number: int, **changes: Any) -> Session:
     index = number - 1
     changed = session.iteration(number).model_copy(update=changes)
-    iterations = (*session.iterations[:index], changed, *session.iterations[index + 1 :])
+    known: Sequence[Iteration] = session.iterations
+    if isinstance(known, _Growing):
+        known[index] = changed
+        return session
+    iterations = (*known[:index], changed, *known[index + 1 :])
     return session.model_copy(update={"iterations": iterations})

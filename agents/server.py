@@ -91,10 +91,11 @@ class Server:
             where = ".".join(map(str, first["loc"]))
             viewer.write(Reply(ok=False, text=f"not a command: {where}: {first['msg']}", generation=0, seq=0))
             return
-        viewer.write(self._carry_out(command))
+        reply = self._carry_out(command)
+        viewer.write(reply)
         if isinstance(command, Attach) and viewer not in self._viewers:
             self._viewers.add(viewer)
-            viewer.begin(command.since)
+            viewer.begin(min(command.since, reply.seq))
 
 
 class _Viewer:

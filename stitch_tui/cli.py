@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import engine, history, project, run, settings, verify
+from stitch_tui.commands import ctl, engine, history, project, run, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 
@@ -77,13 +77,13 @@ def root(
 
 
 app.command(hidden=True, epilog="Example: stitch --auto model.py:Net --device emulator --json")(run.run)
-app.command(hidden=True)(run.engine)
+app.command(hidden=True, epilog="Example: stitch --auto --detach model.py")(run.engine)
 app.command(epilog="Example: stitch status --json")(engine.status)
 app.command(epilog="Example: stitch attach --json")(engine.attach)
 app.command(epilog="Example: stitch stop")(engine.stop)
-app.command(epilog="Example: stitch pause")(engine.pause)
-app.command(epilog="Example: stitch resume")(engine.resume)
-app.add_typer(engine.ctl, name="ctl")
+app.command(epilog="Example: stitch pause")(ctl.pause)
+app.command(epilog="Example: stitch resume")(ctl.resume)
+app.add_typer(ctl.ctl, name="ctl")
 app.command(epilog="Example: stitch init model.py:Net --inputs model.py:make_inputs")(project.init)
 app.command(epilog="Example: stitch doctor --json")(project.doctor)
 app.command(epilog="Example: stitch verify stitched/model_new.py --reference model.py:Net")(verify.verify)

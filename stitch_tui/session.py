@@ -18,6 +18,8 @@ from stitch_tui.tools.errors import StitchError, UsageError
 Line = Annotated[Event | Reply, Field(discriminator="type")]
 _ADAPTER: TypeAdapter[Line] = TypeAdapter(Line)
 _LINE_BYTES = 1 << 28
+FROM_NOW_ON = 1 << 60
+"""Attach since this event: none of the journal, all that comes."""
 
 
 class Gone(StitchError):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stitch_tui.agents import events, journal
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.record import Record
-from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.errors import EnvironmentFault, UsageError
 from stitch_tui.tools.iteration import Outcome
 
 
@@ -65,7 +65,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
 from stitch_tui.agents.events import Warned
 from stitch_tui.agents.journal import Journal
-from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.errors import EnvironmentFault, UsageError
 log = Journal(Path({str(path)!r}), "x")
 log.append(Warned(text="a" * 100))
 resource.setrlimit(resource.RLIMIT_FSIZE, (400, -1))
@@ -93,3 +93,35 @@ def _lines(path: Path) -> int:
 
 def _root() -> Path:
     return Path(__file__).resolve().parents[2]
+
+
+def test_a_line_of_an_older_version_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def renamed(data: dict[str, object]) -> dict[str, object]:
+        return {**data, "v": 1, "type": "warning"}
+
+    monkeypatch.setitem(journal.MIGRATIONS, 0, renamed)
+    path = tmp_path / "events.jsonl"
+    path.write_text(
+        '{"v":0,"seq":1,"type":"caution","text":"old"}\n{"v":1,"seq":2,"type":"warning","text":"new"}\n'
+    )
+    assert [event.text for event in journal.read(path)] == ["old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"v":2,"type":"warning","text":"x"}', "written by a newer stitch"),
+        ('{"v":0,"type":"warning","text":"x"}', "the journal is damaged"),
+        ('{"v":1,"type":"warning"}', "the journal is damaged: warning.text: Field required"),
+        ("nonsense", "the journal is damaged"),
+        ("[1]", "the journal is damaged"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_one_error_with_its_place(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(f'{{"v":1,"type":"warning","text":"fine"}}\n{line}\n')
+    with pytest.raises(UsageError, match=said) as refused:
+        list(journal.read(path))
+    assert refused.value.where == f"{path}:2"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -18,7 +19,6 @@ from stitch_tui.agents.events import Event
 from stitch_tui.agents.presence import Engine
 from stitch_tui.session import Gone, connected, found
 from stitch_tui.tools.iteration import Outcome
-from stitch_tui.tools.memory import session_members
 
 TINY = """
 import torch
@@ -116,18 +116,16 @@ def descendants(pid: int) -> list[int]:
 
 
 def gone(engine: Engine, children: list[int]) -> bool:
-    """Wait until the killed engine and everything it had started has ended."""
+    """Wait until the killed engine and everything it had started has ended: a compiler may finish first."""
     for pid in (engine.pid, *children):
         try:
             watched = os.pidfd_open(pid)
         except ProcessLookupError:
             continue
-        import select
-
-        if not select.select([watched], [], [], 60)[0]:
+        if not select.select([watched], [], [], 200)[0]:
             return False
         os.close(watched)
-    return not session_members(engine.pid)
+    return True
 
 
 def test_what_keeps_a_detached_run_from_beginning_is_told_at_once(tiny: Project) -> None:
@@ -139,7 +137,7 @@ def test_what_keeps_a_detached_run_from_beginning_is_told_at_once(tiny: Project)
     assert journal.sessions(tiny.folder) == []
 
 
-@pytest.mark.parametrize("words", [["attach"], ["stop"], ["pause"], ["ctl", "approve"]])
+@pytest.mark.parametrize("words", [["attach"], ["ctl", "approve"]])
 def test_a_command_without_an_engine_is_one_line(tiny: Project, words: list[str]) -> None:
     code, out, err = tiny.said(*words)
     assert (code, out) == (2, "")
@@ -164,6 +162,8 @@ def test_the_command_line_watches_steers_and_stops_a_run(project: Project) -> No
     assert watching.wait(timeout=60) == 0, "Ctrl+C detaches"
     assert engine.poll() is None, "and the run goes on"
     watching = project.stitch("attach")
+    assert watching.stderr
+    assert watching.stderr.readline().startswith("session ")
     code, out, _ = project.said("stop")
     assert (code, out) == (0, "stopped: stopped by human\n")
     out, err = watching.communicate(timeout=60)

@@ -63,6 +63,7 @@ def assert_whole(project: Project) -> None:
     assert not list((project.folder.parent / "run").rglob("*.sock"))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_again_and_again_completes(project: Project) -> None:
     assert project.run(kill=("code.written", 1))[0] == -9
     for _ in range(2):

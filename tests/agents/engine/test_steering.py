@@ -178,7 +178,9 @@ def test_nobody_decides_and_the_engine_ends_resumable(project: Project) -> None:
     assert project.run(resume="")[0] == 0
 
 
-@pytest.mark.parametrize("deny", ["build", "run", "commit"])
+@pytest.mark.parametrize(
+    "deny", ["commit", *(pytest.param(name, marks=pytest.mark.slow) for name in ("build", "run"))]
+)
 def test_a_deny_rule_holds_in_auto(project: Project, deny: str) -> None:
     code, printed = project.run(settings={"autonomy": {"mode": "auto", "deny": [deny]}})
     assert code == 6
@@ -187,7 +189,12 @@ def test_a_deny_rule_holds_in_auto(project: Project, deny: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("sent", "code"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_ends_the_step_seals_and_says_so(project: Project, sent: signal.Signals, code: int) -> None:
     engine = project.start(hang=[2])
@@ -213,14 +220,22 @@ def test_two_viewers_get_the_same_stream_wherever_they_join(project: Project) ->
     engine = project.start(hang=[1])
     until(engine, of_type("code.written"))
 
-    async def view(since: int, stop: bool) -> list[Event]:
+    async def view(since: int, joined: asyncio.Event) -> list[Event]:
+        seen = []
         async with connected(found(project.folder)) as connection:
-            if stop:
-                await connection.ask(commands.Stop(generation=0))
-            return [event async for event in connection.stream(since)]
+            async for event in connection.stream(since):
+                seen.append(event)
+                joined.set()
+        return seen
 
     async def both() -> list[list[Event]]:
-        return await asyncio.gather(view(0, False), view(3, True))
+        joined = [asyncio.Event(), asyncio.Event()]
+        viewing = [asyncio.create_task(view(3 * n, event)) for n, event in enumerate(joined)]
+        for event in joined:
+            await event.wait()
+        async with connected(found(project.folder)) as connection:
+            await connection.ask(commands.Stop(generation=0))
+        return await asyncio.gather(*viewing)
 
     first, second = asyncio.run(both())
     finished(project, engine)
