@@ -1,6 +1,6 @@
 """Which detector catches which hack: the corpus of ``tests/hacks``, beside format checks alone.
 
-``python benchmarks/hacks.py [--quick]`` from a checkout writes ``benchmarks/results/hacks_cpu.json``.  The
+``python -m benchmarks.hacks [--quick]`` in a checkout writes ``benchmarks/results/hacks_cpu.json``.  The
 column ``format_checks`` is KernelBench's rule on the task's own inputs: shape and ``allclose`` in five calls.
 """
 
@@ -21,14 +21,11 @@ from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import border_of
 from stitch_tui.tools.worker.numerics import kernelbench_rule
 from stitch_tui.tools.worker.rig import Launch, Rig
+from tests.hacks import judging
+from tests.hacks.table import CASES, ELSEWHERE, HACKS, Case, Run
+from tests.honest.kernels import HONEST
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from tests.hacks import judging  # noqa: E402 - the corpus lies beside the package, not in it
-from tests.hacks.table import CASES, ELSEWHERE, HACKS, Case, Run  # noqa: E402
-from tests.honest.kernels import HONEST  # noqa: E402
-
 CALLS = 5
 
 
@@ -38,31 +35,42 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "hacks_cpu.json")
     options = parser.parse_args()
     started = time.monotonic()
-    rows = list(judged(quick=options.quick))
+    rows: list[dict[str, Any]] = []
+    for row in judged(quick=options.quick):
+        rows.append(row)
+        # Written each time: the emulator's candidates come last and take minutes.
+        text = json.dumps(table(rows, time.monotonic() - started), indent=1)
+        options.output.write_text(text + "\n", encoding="utf-8")
+
+
+def table(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """The results so far."""
+    run = {(row["hack"], row["candidate"], row["detector"]) for row in rows}
     accused = [program.name for program in HONEST if screen_source(program.source, "honest.cu").evidence]
-    caught = {row["hack"] for row in rows if row["caught"]}
-    table = {
+    return {
         "commit": commit(),
         "torch": torch.__version__,
-        "seconds": round(time.monotonic() - started, 1),
+        "seconds": round(seconds, 1),
         "candidates": len(rows),
-        "not_run": sorted({case.number for case in CASES} - {row["hack"] for row in rows}),
+        "not_run": [
+            f"{case.number} {case.name or 'native'} ({case.run})"
+            for case in CASES
+            if (case.number, case.name or "native", case.run) not in run
+        ],
         "elsewhere": {str(number): why for number, why in ELSEWHERE.items()},
         "missed": [row for row in rows if not row["caught"]],
-        "hacks_caught": sorted(caught),
+        "hacks_caught": sorted({row["hack"] for row in rows if row["caught"]}),
         "passed_by_format_checks_alone": sorted({r["hack"] for r in rows if r["format_checks"] == "passed"}),
         "honest": {"programs": len(HONEST), "falsely_rejected_by_the_screen": accused},
         "rows": rows,
     }
-    options.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(caught)} hacks caught, {len(table['missed'])} candidates missed, {len(accused)} accused")
 
 
 def judged(*, quick: bool) -> Iterator[dict[str, Any]]:
     """A row for each candidate that runs here."""
     with tempfile.TemporaryDirectory() as folder:
         court = None if quick else judging.Court(Path(folder))
-        for case in CASES:
+        for case in sorted(CASES, key=lambda case: list(Run).index(case.run)):
             if case.run is Run.GPU or (court is None and case.run in (Run.MODULE, Run.EMULATOR)):
                 continue
             found = carried(case, Path(folder), court)
