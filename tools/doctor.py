@@ -19,6 +19,7 @@ from typing import Any
 from stitch_tui.tools import process
 from stitch_tui.tools.gpu import NO_GPU, CudaDevice, devices
 from stitch_tui.tools.toolkit import INSTALL_HOST_COMPILER, INSTALL_NVCC, Library, Toolkit, find_toolkit
+from stitch_tui.tools.worker.isolation import CONFINE, unprotected
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 6)
@@ -98,7 +99,7 @@ async def examine(project: Path, kind: str, index: int, python: str) -> Report:
         counters_check(_COUNTERS, found),
         *git,
         write_check(project),
-        await namespaces_check(),
+        await isolation_check(),
     )
     return Report("cuda" if cuda else "emulator", reason, checks)
 
@@ -198,17 +199,18 @@ def write_check(project: Path) -> Check:
     return _judged("project folder", fine, found, True, "work in a folder that you may write to")
 
 
-async def namespaces_check() -> Check:
-    """Whether a process can be started without network, as candidates should be."""
+async def isolation_check() -> Check:
+    """What a candidate's process is confined by here: the same program that confines it says."""
     name, fix = (
-        "namespaces",
-        "allow unprivileged user namespaces; without them a candidate is not cut off from the network",
+        "isolation",
+        "allow Landlock, seccomp and unprivileged user namespaces in this container or kernel",
     )
-    if not (unshare := shutil.which("unshare")):
-        return Check(name, State.ABSENT, "no unshare program", "install util-linux")
-    done = await process.run([unshare, "--user", "--map-root-user", "--net", "true"], timeout=TIMEOUT_S)
-    found = "available" if done.ok else done.stderr.strip().split("\n")[0] or "not permitted"
-    return _judged(name, done.ok, found, False, fix)
+    command = [sys.executable, "-I", "-S", str(CONFINE), "--network", "--alone", "--write", "/tmp"]
+    done = await process.run([*command, "--report", "1", "--", "true"], timeout=TIMEOUT_S)
+    active = done.stdout.splitlines()
+    if missing := unprotected(active):
+        return Check(name, State.ABSENT, missing, fix)
+    return _judged(name, bool(active), "; ".join(active) or done.stderr.strip()[-200:], False, fix)
 
 
 def _judged(name: str, fine: bool, found: str, needed: bool, fix: str) -> Check:

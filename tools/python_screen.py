@@ -76,13 +76,16 @@ def screen_module(
     ]
     fallbacks = [(f"falls back to {call} when its kernel fails", line) for call, line in _fallbacks(source)]
     evidence += fallbacks if claims.kernels else []
+    # Who brings kernels may compile them; the runner's audit lets nothing but compilers start.
+    compiles = [item for item in evidence if claims.kernels and item[0].startswith("subprocess.")]
+    evidence = [item for item in evidence if item not in compiles]
     if claims.kernels and not claims.used:
         names = ", ".join(claims.defined) or "a kernel"
         evidence.append((f"decorative kernel: {names} is built and never launched", 1))
     asked = [
         (f"{name.text} {QUESTIONS[name.text]}", name.line) for name in source.calls if name.text in QUESTIONS
     ]
-    asked += [] if claims.kernels else fallbacks
+    asked += compiles if claims.kernels else fallbacks
     asked += _disguise(source) if claims.kernels else []
     asked += addressed(text)
     return Screen(

@@ -26,10 +26,9 @@ def tf32_truncated(values: Tensor) -> Tensor:
 
 
 ROUNDINGS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "TF32": tf32,
+    "TF32 or float16": tf32,
     "truncated TF32": tf32_truncated,
     "bfloat16": lambda values: values.to(torch.bfloat16).float(),
-    "float16": lambda values: values.to(torch.float16).float(),
 }
 
 
