@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from stitch_tui.agents.builtin import cost, emit_conv, emit_gemm, emit_index, emit_pointwise, emit_rows
+from stitch_tui.agents.builtin import (
+    cost,
+    emit_conv,
+    emit_gemm,
+    emit_index,
+    emit_pointwise,
+    emit_pool,
+    emit_rows,
+    emit_scan,
+)
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.tools.graph import Graph, Region
@@ -22,6 +31,8 @@ _EMITTER: dict[Kind, Emitter] = {
     Kind.ROWS: emit_rows,
     Kind.GEMM: emit_gemm,
     Kind.CONV: emit_conv,
+    Kind.POOL: emit_pool,
+    Kind.SCAN: emit_scan,
     Kind.INDEX: emit_index,
 }
 

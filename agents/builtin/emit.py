@@ -143,32 +143,45 @@ def operand_name(tensors: Border, access: Access, number: int) -> str:
     return tensors.tensor(access).name + suffix
 
 
-def widening(tensors: Border, accesses: Sequence[Access], skip: int) -> list[str]:
-    """Host lines that find the extents of the space."""
+def widening(tensors: Border, accesses: Sequence[Access], skip: int = 0, *, groups: int = 0) -> list[str]:
+    """Host lines that find the extents of the space; `skip`: bits of the dimensions without which ROW is."""
+    widen = "widen_groups" if groups else "widen"
     return [
-        f"  widen(space, {tensors.tensor(a).where}{_skip(a, skip)});"
+        f"  {widen}(space, {tensors.tensor(a).where}{_skip(a, skip)});"
         for a in accesses
-        if a.align is not Align.RESHAPED
+        if a.align in (Align.BROADCAST, Align.ROW)
     ]
 
 
-def placing(tensors: Border, accesses: Sequence[Access], skip: int, first: int = 0) -> list[str]:
-    """Host lines that find the strides of each operand, or refuse the shapes."""
-    lines = []
-    for number, access in enumerate(accesses, first):
-        where = tensors.tensor(access).where
-        if access.align is Align.CHANNEL:
-            test = f"place_channel(space, {number}, {where})"
-        elif access.align is Align.RESHAPED:
-            test = f"place_reshaped(space, {number}, {where})"
-        else:
-            test = f"place(space, {number}, {where}{_skip(access, skip)})"
-        lines.append(f"  if (!{test}) return STITCH_UNSUPPORTED_SHAPE;")
-    return lines
+def placing(
+    tensors: Border,
+    accesses: Sequence[Access],
+    skip: int = 0,
+    first: int = 0,
+    *,
+    groups: int = 0,
+    channel: str = "1",
+) -> list[str]:
+    """Host lines that find the strides of each operand, or refuse the shapes.
+
+    `channel` is the dimension of the space where CHANNEL lies.
+    """
+    place = {
+        Align.BROADCAST: "place_groups" if groups else "place",
+        Align.ROW: "place",
+        Align.CHANNEL: "place_group_channels" if groups else "place_channel",
+        Align.RESHAPED: "place_reshaped",
+    }
+    more = {Align.ROW: f", {skip:#x}", Align.CHANNEL: "" if groups else f", {channel}"}
+    return [
+        f"  if (!{place[a.align]}(space, {number}, {tensors.tensor(a).where}{more.get(a.align, '')}))"
+        " return STITCH_UNSUPPORTED_SHAPE;"
+        for number, a in enumerate(accesses, first)
+    ]
 
 
 def _skip(access: Access, skip: int) -> str:
-    return f", {skip}" if access.align is Align.ROW else ""
+    return f", {skip:#x}" if access.align is Align.ROW else ""
 
 
 def covering(tensors: Border, accesses: Sequence[Access], points: str, rows: str = "") -> list[str]:

@@ -85,8 +85,8 @@ def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
     launch = "<<<grid_for((count + THREADS * {0} - 1) / (THREADS * {0})), THREADS, 0, stream>>>"
     body = [
         "  Space space = empty_space();",
-        *emit.widening(tensors, accesses, -1),
-        *emit.placing(tensors, accesses, -1),
+        *emit.widening(tensors, accesses),
+        *emit.placing(tensors, accesses),
         "  const int64_t count = points(space, 0, RANK);",
         *emit.covering(tensors, accesses, "count"),
         "  if (count == 0) return STITCH_OK;",

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stitch_tui.agents.builtin import operators, shapes
-from stitch_tui.agents.builtin.index_maps import MOVES, ONCE
+from stitch_tui.agents.builtin import operators, scans, shapes
+from stitch_tui.agents.builtin.index_maps import MOVES, ONCE, SPLITS
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.lower_index import is_copy
@@ -21,14 +21,14 @@ def grow(
     Consumers join before producers; a product or convolution takes consumers only, since a
     producer would be computed again for every tile.
     """
-    group = _with_transposes(graph, anchor, taken)
+    group = _with_items(graph, _with_transposes(graph, anchor, taken))
     if (subtask := _lowered(graph, group)) is None:
         return None
     growing = True
     while growing:
         growing = False
         for neighbour in _neighbours(graph, group, subtask.kind, taken):
-            bigger = group | _inseparable(graph, neighbour)
+            bigger = _with_items(graph, group | {neighbour.id})
             if not taken.keys().isdisjoint(bigger):
                 continue
             if not _worthwhile(graph, subtask, neighbour) or _cyclic(graph, bigger, groups, taken):
@@ -61,26 +61,26 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
     return whole if _lowered(graph, whole) else frozenset({anchor.id})
 
 
+def _with_items(graph: Graph, group: frozenset[str]) -> frozenset[str]:
+    """With the tuples that its nodes pick from, and all their items: no kernel takes or gives a tuple."""
+    picked = {shapes.ref(graph.node[n].args[0]) for n in group if graph.node[n].op == "getitem"}
+    tuples = {n for n in group | picked if graph.node[n].op in operators.TUPLES | SPLITS} | picked
+    return group | tuples | {user for n in tuples for user in graph.users.get(n, ())}
+
+
 def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[str, int]) -> Iterator[Node]:
     ordered = sorted(group, key=graph.position.__getitem__)
     found = [user for node in ordered for user in graph.users.get(node, ())]
-    if kind not in (Kind.GEMM, Kind.CONV):
+    if kind not in (Kind.GEMM, Kind.CONV, Kind.POOL):
         found += [operand for node in reversed(ordered) for operand in graph.node[node].operands]
     for value in dict.fromkeys(found):
         if value in graph.node and value not in group and value not in taken:
             node = graph.node[value]
             reduces = node.op in operators.ROWS and kind is Kind.ROWS
+            scans_too = (node.op in scans.SCANS or node.op == scans.FLIP) and kind is Kind.SCAN
             moves = kind in (Kind.POINTWISE, Kind.INDEX) and (node.op in MOVES or node.op == "getitem")
-            if reduces or moves or shapes.is_pointwise(node) or shapes.is_view(node):
+            if reduces or scans_too or moves or shapes.is_pointwise(node) or shapes.is_view(node):
                 yield node
-
-
-def _inseparable(graph: Graph, node: Node) -> frozenset[str]:
-    """A result of a split comes with the split and all its results: no kernel takes or gives a tuple."""
-    if node.op != "getitem":
-        return frozenset({node.id})
-    whole = shapes.ref(node.args[0])
-    return frozenset({whole, *graph.users.get(whole, ())})
 
 
 def _worthwhile(graph: Graph, subtask: Subtask, node: Node) -> bool:

@@ -5,6 +5,7 @@ space, and everything that happens at one point of it is a `ScalarDag`.  New nod
 pooling, scan, attention) add a `Kind` and a root; the scalar programs around them stay the same.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +27,8 @@ class Kind(StrEnum):
     ROWS = "rows"
     GEMM = "gemm"
     CONV = "convolution"
+    POOL = "pool"
+    SCAN = "scan"
     INDEX = "index"
 
 
@@ -58,9 +61,9 @@ class Align(StrEnum):
     RESHAPED = "RESHAPED"
     """Another shape with as many elements in the same order: a view that costs nothing."""
     ROW = "ROW"
-    """As BROADCAST, without the reduced dimension (a reduction with keepdim=False)."""
+    """As BROADCAST, without the reduced dimensions (a reduction with keepdim=False)."""
     CHANNEL = "CHANNEL"
-    """One element for each channel of a convolution's result."""
+    """One dimension, which is the result's channels: a convolution's bias, weights of a batch norm."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,14 @@ class Access:
 class Instr:
     """One value of a scalar program; `args` are indices of earlier ones.
 
-    ``load`` reads `Access` number `literal`; ``const`` is `literal`; ``root`` is the product of a GEMM;
-    ``sum``, ``max_of`` and ``min_of`` reduce over a row; ``count`` is the length of a row.
-    In an index kernel, ``coord`` is the point's coordinate along dimension `literal`; ``size`` is an extent
-    of `Access` number ``literal // MAX_RANK``, along dimension ``literal % MAX_RANK``; ``load_at`` reads
-    `Access` number `literal` at the integers `args`, ``load_if`` only where the first of them is true.
+    ``load`` reads `Access` number `literal`; ``const`` is `literal`; ``root`` is what the root computes at
+    a point (a product, a window's maximum); `REDUCTIONS` reduce over a row, `SCANS` run along it; ``count``
+    is the length of a row.
+
+    `PLACES` are those of an index kernel: ``coord`` is the point's coordinate along dimension `literal`;
+    ``size`` is an extent of `Access` number ``literal // MAX_RANK``, along dimension ``literal % MAX_RANK``;
+    ``load_at`` reads `Access` number `literal` at the integers `args`, ``load_if`` only where the first of
+    them is true.
     """
 
     op: str
@@ -93,7 +99,9 @@ class Instr:
     literal: float | int | bool = 0
 
 
-REDUCTIONS = ("sum", "max_of", "min_of")
+REDUCTIONS = ("sum", "prod_of", "max_of", "min_of", "any_of", "all_of", "argmax_of", "argmin_of")
+SCANS = ("scan_sum", "scan_prod")
+PLACES = ("coord", "size", "load_at", "load_if")
 
 
 @dataclass(frozen=True)
@@ -181,12 +189,62 @@ class ConvRoot:
 class RowsRoot:
     """Reductions along one row of the space and pointwise work before and after them."""
 
-    axis: int
-    """First reduced dimension."""
-    inner: int
-    """How many neighbouring dimensions are reduced together."""
+    axes: tuple[int, ...]
+    """Reduced dimensions of the space."""
     extents: tuple[int, int]
     """Rows and row length in this graph; a hint."""
+    groups: int = 0
+    """If not 0, dimension 1 of the result is two of the space, and this is the extent of the first."""
+    along: bool = True
+    """Whether neighbours in a row are neighbours in memory, rather than neighbouring rows."""
+    run: int = 1
+    """Neighbours in a row that are neighbours in memory, in this graph; a hint."""
+
+
+@dataclass(frozen=True)
+class PoolRoot:
+    """The maximum or the mean over a window of the last dimensions of `value`."""
+
+    value: str
+    dtype: DType
+    maximum: bool
+    sizes: tuple[int, ...]
+    """Of the window, along each of the last dimensions; empty for adaptive windows."""
+    steps: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    ceil: bool
+    count_padding: bool
+    divisor: int
+    """What a sum is divided by; 0: the number of elements in the window."""
+    extents: tuple[int, ...]
+    """Shape of the input in this graph; a hint."""
+
+    @property
+    def dims(self) -> int:
+        return len(self.steps)
+
+    @property
+    def adaptive(self) -> bool:
+        """Windows that together cover the input, whatever its size."""
+        return not self.sizes
+
+
+@dataclass(frozen=True)
+class ScanRoot:
+    """Running sums or products along one dimension of the space."""
+
+    axis: int
+    extents: tuple[int, int]
+    """Rows and row length in this graph; a hint."""
+    reverse: bool = False
+    """From the last element to the first."""
+    along: bool = True
+    """Whether the scanned dimension is the last."""
+
+
+Root = GemmRoot | ConvRoot | RowsRoot | PoolRoot | ScanRoot
+"""What a kernel that does more than compute or move single elements is built around."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +272,7 @@ class Subtask:
     """Elements of the space in this graph; a hint, the kernel reads its own extents."""
     accesses: tuple[Access, ...]
     dag: ScalarDag
-    root: GemmRoot | ConvRoot | RowsRoot | None = None
+    root: Root | None = None
     numerics: Numerics = Numerics()
     proof: tuple[str, ...] = ()
     """Algebraic rewrites that were applied, with their side conditions; none yet."""
@@ -224,6 +282,9 @@ class Subtask:
         """Longest sum behind one element of the result, for the Verifier's tolerance."""
         if isinstance(self.root, (GemmRoot, ConvRoot)):
             return max(1, self.root.extents[2])
+        if isinstance(self.root, PoolRoot):
+            whole = self.root.extents[len(self.root.extents) - self.root.dims :]
+            return max(1, math.prod(self.root.sizes or whole))
         return max(1, self.root.extents[1]) if self.root else 1
 
 

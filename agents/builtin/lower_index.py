@@ -155,9 +155,7 @@ class IndexLowering:
 
     def _node(self, node: Node, look: Look) -> Expr:
         if node.op == "getitem":
-            if self.graph.node[shapes.ref(node.args[0])].op not in SPLITS:
-                raise NotFusable("a result of an operator that returns several tensors")
-            return index_maps.part(self, node, look)
+            return self._item(node, look)
         if node.op in MOVES:
             return MOVES[node.op](self, node, look)
         if node.op in operators.IDENTITY:
@@ -169,16 +167,30 @@ class IndexLowering:
             return self._pointwise(node, look)
         raise NotFusable(f"{node.op} in a kernel that moves elements")
 
+    def _item(self, node: Node, look: Look) -> Expr:
+        """A part of a split, or the first result of a norm; its other results are for training."""
+        whole = self.graph.node[shapes.ref(node.args[0])]
+        if whole.op in SPLITS:
+            return index_maps.part(self, node, look)
+        if whole.op in operators.POINTWISE and node.args[1] == 0:
+            return self.read(whole.id, look)
+        raise NotFusable("a result of an operator that returns several tensors")
+
     def _pointwise(self, node: Node, look: Look) -> Expr:
         require_plain_semantics(self.graph, node)
         operator = operators.POINTWISE[node.op]
         target = promoted(self.graph, node)
         cast: Callable[[Expr], Expr] = (lambda e: e.to(target)) if operator.promote else (lambda e: e)
 
-        def argument(given: Any) -> Any:
-            if isinstance(given, dict) and set(given) == {"ref"}:
-                return cast(self.broadcast(given["ref"], node, look))
-            return literal(given)
+        channels = operators.CHANNELS.get(node.op, ())
 
-        named = {k: argument(v) for k, v in node.kwargs.items()}
-        return converted(operator.formula(*map(argument, node.args), **named), node.spec.dtype, narrow=False)
+        def argument(given: Any, position: int = -1) -> Any:
+            if not (isinstance(given, dict) and set(given) == {"ref"}):
+                return literal(given)
+            if position in channels:
+                return cast(self.read(given["ref"], replace(look, at=(look.at[1],))))
+            return cast(self.broadcast(given["ref"], node, look))
+
+        given = [argument(a, position) for position, a in enumerate(node.args)]
+        found = operator.formula(*given, **{k: argument(v) for k, v in node.kwargs.items()})
+        return converted(found[0] if isinstance(found, tuple) else found, node.spec.dtype, narrow=False)

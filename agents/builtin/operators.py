@@ -1,9 +1,31 @@
 """The operator table: each ATen operator as a scalar expression with PyTorch's own semantics.
 
-To add one, write its formula in `arithmetic`, `activations` or `reductions` under its ATen name.
+To add one, write its formula in `arithmetic`, `activations`, `reductions` or `norms` under its ATen name.
 """
 
-from stitch_tui.agents.builtin import activations, arithmetic, reductions
-from stitch_tui.agents.builtin.table import CASTS, IDENTITY, POINTWISE, RESHAPES, ROWS
+from stitch_tui.agents.builtin import activations, arithmetic, norms, reductions
+from stitch_tui.agents.builtin.table import (
+    CASTS,
+    CHANNELS,
+    IDENTITY,
+    POINTWISE,
+    RESHAPES,
+    ROWS,
+    TUPLES,
+    Operands,
+)
 
-__all__ = ["CASTS", "IDENTITY", "POINTWISE", "RESHAPES", "ROWS", "activations", "arithmetic", "reductions"]
+__all__ = [
+    "CASTS",
+    "CHANNELS",
+    "IDENTITY",
+    "POINTWISE",
+    "RESHAPES",
+    "ROWS",
+    "TUPLES",
+    "Operands",
+    "activations",
+    "arithmetic",
+    "norms",
+    "reductions",
+]

@@ -33,6 +33,7 @@ def promoted(graph: Graph, node: Node) -> Register:
 
 
 def literal(argument: Any) -> Operand | Any:
+    """A constant argument of a graph node as Python has it."""
     if isinstance(argument, dict) and set(argument) == {"float"}:
         return float(argument["float"])
     if isinstance(argument, dict):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stitch_tui.agents.builtin import coder, cost, operators, shapes
+from stitch_tui.agents.builtin import coder, cost, operators, pools, scans, shapes
 from stitch_tui.agents.builtin.cost import Machine
 from stitch_tui.agents.builtin.fusion import grow
 from stitch_tui.agents.builtin.index_maps import MOVES
@@ -56,7 +56,8 @@ def plan(graph: Graph, machine: Machine | None = None) -> Cut:
     """Regions for everything that has a template, hottest first, and the reasons for the rest."""
     groups: list[frozenset[str]] = []
     taken: dict[str, int] = {}
-    for anchors in (shapes.PRODUCTS | shapes.CONVOLUTIONS, operators.ROWS.keys(), MOVES.keys(), None):
+    rows = operators.ROWS.keys() | pools.NAMES | scans.SCANS.keys()
+    for anchors in (shapes.PRODUCTS | shapes.CONVOLUTIONS, rows, MOVES.keys(), None):
         # the last of several moves takes the others in, as they feed it
         for node in reversed(graph.nodes) if anchors == MOVES.keys() else graph.nodes:
             if node.id in taken or not _is_anchor(graph, node, anchors):

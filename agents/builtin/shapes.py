@@ -87,31 +87,6 @@ def is_pointwise(node: Node) -> bool:
     return node.op in operators.POINTWISE or node.op in operators.CASTS or node.op in operators.IDENTITY
 
 
-def row_axes(graph: Graph, node: Node) -> tuple[int, int]:
-    """First reduced dimension and how many neighbours are reduced with it.
-
-    Raises:
-        NotFusable: several dimensions that are not neighbours, or all of a scalar.
-    """
-    rank = len(graph.spec(ref(node.args[0])).shape)
-    dims = _dims(node, rank)
-    if not dims or dims != list(range(dims[0], dims[0] + len(dims))):
-        raise NotFusable(f"{node.id} reduces dimensions that are not neighbours")
-    if len(dims) > 1 and dims[-1] != rank - 1:
-        raise NotFusable(f"{node.id} reduces several dimensions that are not the last")
-    return dims[0], len(dims)
-
-
-def _dims(node: Node, rank: int) -> list[int]:
-    if node.op in ("aten.layer_norm.default", "aten.rms_norm.default"):
-        return list(range(rank - len(argument(node, 1, "normalized_shape")), rank))
-    position = 2 if node.op == "aten.linalg_vector_norm.default" else 1
-    given = argument(node, position, "dim")
-    if given is None or given == []:
-        return list(range(rank))
-    return sorted(d % rank for d in (given if isinstance(given, (list, tuple)) else [given]))
-
-
 def is_transpose_of_last_two(graph: Graph, node: Node) -> bool:
     """Whether the node swaps the last two dimensions and nothing else."""
     if node.op not in TRANSPOSES:

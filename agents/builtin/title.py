@@ -13,12 +13,14 @@ RMS_NORM = ("pow", "mean", "add", "rsqrt", "mul")
 def short_op(op: str) -> str:
     """``aten.linear.default`` -> ``linear``."""
     parts = op.split(".")
-    return parts[1].lstrip("_") if len(parts) > 1 else op
+    name = parts[1].lstrip("_") if len(parts) > 1 else op
+    return "batch_norm" if name.startswith("native_batch_norm") else name.removeprefix("linalg_")
 
 
 def title_of(nodes: Sequence[Node]) -> str:
     """The operators in order, plain views left out, repeats counted, a written-out RMSNorm by name."""
-    names = [short_op(n.op) for n in nodes if not shapes.is_plain(n) and n.op not in operators.CASTS]
+    plain = (*operators.CASTS, "getitem")
+    names = [short_op(n.op) for n in nodes if not shapes.is_plain(n) and n.op not in plain]
     names = _with_rms_norm(names or [short_op(n.op) for n in nodes])
     groups: list[tuple[str, int]] = []
     for name in names:

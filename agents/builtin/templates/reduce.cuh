@@ -1,26 +1,114 @@
-struct Sum {
-  __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
+// Reductions: a state, how an element joins it, how two states merge, and what comes out.
+template <typename T>
+struct Limits {
+  __device__ static T lowest() { return -INFINITY; }
+  __device__ static T highest() { return INFINITY; }
 };
-struct Highest {
-  __device__ __forceinline__ float operator()(float a, float b) const { return pick_max(a, b); }
+template <>
+struct Limits<long long> {
+  __device__ static long long lowest() { return -9223372036854775807ll - 1; }
+  __device__ static long long highest() { return 9223372036854775807ll; }
 };
-struct Lowest {
-  __device__ __forceinline__ float operator()(float a, float b) const { return pick_min(a, b); }
+template <>
+struct Limits<bool> {
+  __device__ static bool lowest() { return false; }
+  __device__ static bool highest() { return true; }
 };
 
-// The reduction of `v` over the LANES threads of a row, known to all of them.
-template <int LANES, typename Op>
-__device__ __forceinline__ float reduce(float v, Op op) {
-#pragma unroll
-  for (int step = 16; step > 0; step >>= 1) v = op(v, __shfl_xor_sync(0xffffffffu, v, step));
-  if constexpr (LANES > 32) {
-    __shared__ float partial[LANES / 32];
-    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = partial[0];
-#pragma unroll
-    for (int w = 1; w < LANES / 32; ++w) v = op(v, partial[w]);
-    __syncthreads();  // the next reduction writes `partial` again
+// Signed overflow is undefined in C++ and wraps in PyTorch.
+__device__ __forceinline__ float plus(float a, float b) { return a + b; }
+__device__ __forceinline__ float times(float a, float b) { return a * b; }
+__device__ __forceinline__ long long plus(long long a, long long b) {
+  return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+__device__ __forceinline__ long long times(long long a, long long b) {
+  return (long long)((unsigned long long)a * (unsigned long long)b);
+}
+
+template <typename T>
+struct Sum {
+  using State = T;
+  __device__ static T start() { return T(0); }
+  __device__ static T merge(T a, T b) { return plus(a, b); }
+};
+template <typename T>
+struct Product {
+  using State = T;
+  __device__ static T start() { return T(1); }
+  __device__ static T merge(T a, T b) { return times(a, b); }
+};
+template <typename T>
+struct Highest {
+  using State = T;
+  __device__ static T start() { return Limits<T>::lowest(); }
+  __device__ static T merge(T a, T b) { return pick_max(a, b); }
+};
+template <typename T>
+struct Lowest {
+  using State = T;
+  __device__ static T start() { return Limits<T>::highest(); }
+  __device__ static T merge(T a, T b) { return pick_min(a, b); }
+};
+template <typename T>
+struct Any {
+  using State = T;
+  __device__ static T start() { return false; }
+  __device__ static T merge(T a, T b) { return a || b; }
+};
+template <typename T>
+struct All {
+  using State = T;
+  __device__ static T start() { return true; }
+  __device__ static T merge(T a, T b) { return a && b; }
+};
+
+// A value and its place in the row.
+template <typename T>
+struct Placed {
+  T value;
+  long long place;
+};
+
+// NaN wins over numbers; of equals, the first in the row wins.
+template <typename T, bool HIGHEST>
+struct Extreme {
+  using State = Placed<T>;
+  __device__ static State start() {
+    return {HIGHEST ? Limits<T>::lowest() : Limits<T>::highest(), Limits<long long>::highest()};
   }
-  return v;
+  __device__ static State merge(State a, State b) {
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    if (a_nan != b_nan) return a_nan ? a : b;
+    if (a_nan || a.value == b.value) return a.place < b.place ? a : b;
+    return (a.value > b.value) == HIGHEST ? a : b;
+  }
+};
+template <typename T>
+using HighestPlace = Extreme<T, true>;
+template <typename T>
+using LowestPlace = Extreme<T, false>;
+
+template <typename T>
+__device__ __forceinline__ void element(T& state, T value, long long) {
+  state = value;
+}
+template <typename T>
+__device__ __forceinline__ void element(Placed<T>& state, T value, long long place) {
+  state = {value, place};
+}
+template <typename T>
+__device__ __forceinline__ T result(T state) {
+  return state;
+}
+template <typename T>
+__device__ __forceinline__ long long result(Placed<T> state) {
+  return state.place;
+}
+
+// `value`, at `place` in the row, joins the state of a reduction.
+template <typename Op, typename T>
+__device__ __forceinline__ void take(typename Op::State& state, T value, long long place) {
+  typename Op::State one;
+  element(one, value, place);
+  state = Op::merge(state, one);
 }

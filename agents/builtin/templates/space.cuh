@@ -13,21 +13,22 @@ struct Space {
   return s;
 }
 
-// Gives the space the extents that `t`, aligned to the right, has where they are not 1.
-[[maybe_unused]] static void widen(Space& s, const stitch_tensor& t, int skip = -1) {
+// Gives the space the extents that `t`, aligned to the right, has where they are not 1; the bits of
+// `skip` are dimensions that it does not have.
+[[maybe_unused]] static void widen(Space& s, const stitch_tensor& t, unsigned skip = 0) {
   for (int d = RANK - 1, j = t.ndim - 1; d >= 0 && j >= 0; --d) {
-    if (d == skip) continue;
+    if (skip >> d & 1) continue;
     if (s.extent[d] == 1) s.extent[d] = t.shape[j];
     --j;
   }
 }
 
-// Strides of an operand that broadcasts from the right; `skip` is a dimension that it does not have.
-[[maybe_unused]] static bool place(Space& s, int operand, const stitch_tensor& t, int skip = -1) {
+// Strides of an operand that broadcasts from the right; the bits of `skip` as above.
+[[maybe_unused]] static bool place(Space& s, int operand, const stitch_tensor& t, unsigned skip = 0) {
   int j = t.ndim - 1;
   for (int d = RANK - 1; d >= 0; --d) {
     s.stride[operand][d] = 0;
-    if (d == skip || j < 0) continue;
+    if ((skip >> d & 1) || j < 0) continue;
     if (t.shape[j] != 1 && t.shape[j] != s.extent[d]) return false;
     if (t.shape[j] != 1) s.stride[operand][d] = t.strides[j];
     --j;
@@ -56,6 +57,14 @@ struct Space {
   return t.numel == step;
 }
 
+// Strides of an operand of one dimension, which lies along the space's dimension `channel`.
+[[maybe_unused]] static bool place_channel(Space& s, int operand, const stitch_tensor& t, int channel) {
+  for (int d = 0; d < RANK; ++d) s.stride[operand][d] = 0;
+  if (channel >= RANK || (t.shape[0] != 1 && t.shape[0] != s.extent[channel])) return false;
+  s.stride[operand][channel] = t.shape[0] == 1 ? 0 : t.strides[0];
+  return true;
+}
+
 [[maybe_unused]] static void drop_dimension(Space& s, int d) {
   for (int e = d; e + 1 < s.rank; ++e) {
     s.extent[e] = s.extent[e + 1];
@@ -82,22 +91,28 @@ struct Space {
   return count;
 }
 
-// Adds to `at` where each operand has point `index` of the dimensions first .. first + count - 1.
-__device__ __forceinline__ void locate(const Space& s, int first, int count, int64_t index,
-                                       int64_t (&at)[OPERANDS]) {
+// 64-bit division costs several times as much as 32-bit division.
+__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
+  return ((a | b) >> 32) ? a / b : int64_t(uint32_t(a) / uint32_t(b));
+}
+__device__ __forceinline__ int quotient(int a, int b) { return int(unsigned(a) / unsigned(b)); }
+
+// Adds to `at` where each operand has point `index` of the dimensions first .. first + count - 1; both
+// are 32-bit where the caller knows that everything fits.
+template <typename Index>
+__device__ __forceinline__ void locate(const Space& s, int first, int count, Index index,
+                                       Index (&at)[OPERANDS]) {
 #pragma unroll
   for (int d = RANK - 1; d >= 0; --d) {
     if (d < first || d >= first + count) continue;
-    int64_t here = index;
+    Index here = index;
     if (d > first) {
-      const int64_t extent = s.extent[d];
-      // 64-bit division costs several times as much as 32-bit division
-      const int64_t outer = ((index | extent) >> 32) ? index / extent : int64_t(uint32_t(index) / uint32_t(extent));
+      const Index extent = Index(s.extent[d]), outer = quotient(index, extent);
       here = index - outer * extent;
       index = outer;
     }
 #pragma unroll
-    for (int o = 0; o < OPERANDS; ++o) at[o] += here * s.stride[o][d];
+    for (int o = 0; o < OPERANDS; ++o) at[o] += here * Index(s.stride[o][d]);
   }
 }
 

@@ -99,6 +99,7 @@ def run_source(
         async with running(emulator, build, order=order) as runner:
             for call in calls:
                 try:
+                    call.workspace = max(0, (await runner.call("sizes", call)).workspace)
                     answer = await runner.call("run", call)
                 except Ended as ended:
                     return [*outcomes, Outcome(-1, [], await emulator.locate(build, ended.raw))]

@@ -1,0 +1,142 @@
+"""Pooling: the maximum or the mean over a window, with pointwise work on the result."""
+
+from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.ir import PoolRoot, Subtask, Tune
+from stitch_tui.tools.graph import Graph
+
+_AXES = ("D", "H", "W")
+
+
+def strategies(subtask: Subtask) -> list[Tune]:
+    """Each thread computes one result at a time; blocks of 256 first."""
+    return [
+        Tune(
+            name,
+            f"Each thread looks through one window at a time; blocks of {threads}.",
+            {"THREADS": threads},
+        )
+        for name, threads in (("window-per-thread", 256), ("small-blocks", 128), ("large-blocks", 512))
+    ]
+
+
+def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
+    """The `.cu` text."""
+    root = subtask.root
+    assert isinstance(root, PoolRoot)
+    tensors = emit.border(graph, subtask)
+    parts = [
+        emit.opening(subtask, tensors, tune, bound),
+        emit.constants(subtask.rank, len(subtask.accesses)),
+        _geometry(root),
+        emit.template("scalar"),
+        emit.template("space"),
+        emit.template("pool"),
+        _kernel(subtask, tensors, root),
+        emit.call_check(tensors),
+        _run(subtask, tensors, root),
+    ]
+    return "\n\n".join(parts)
+
+
+def _geometry(root: PoolRoot) -> str:
+    """Named constants of the window, always along three dimensions."""
+    missing = 3 - root.dims
+    sides = {
+        "SIZE": (1,) * missing + (root.sizes or (1,) * root.dims),
+        "STEP": (1,) * missing + root.steps,
+        "PADDING": (0,) * missing + root.padding,
+        "DILATION": (1,) * missing + root.dilation,
+    }
+    lines = [f"constexpr int DIMS = {root.dims};  // of a window"]
+    lines += [f"constexpr int {name}[3] = {{{', '.join(map(str, v))}}};" for name, v in sides.items()]
+    flags = {"ADAPTIVE": root.adaptive, "CEIL": root.ceil, "COUNT_PADDING": root.count_padding}
+    lines += [f"constexpr bool {name} = {str(flag).lower()};" for name, flag in flags.items()]
+    return "\n".join([*lines, f"constexpr int DIVISOR = {root.divisor};  // 0: the size of the window"])
+
+
+def _kernel(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
+    c_type = c_scalar.C_TYPE[root.dtype]
+    parameters = ",\n    ".join(
+        [
+            *("Space space", "Plane plane", "int64_t count"),
+            f"const {c_type}* __restrict__ input",
+            *emit.parameters(tensors, subtask.accesses),
+        ]
+    )
+    element = c_scalar.widened(root.dtype, "input[place]")
+    text = _LOOP.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = text.replace("@START@", "-INFINITY" if root.maximum else "0.0f")
+    step = f"pick_max(value, {element})" if root.maximum else f"value + {element}"
+    text = text.replace("@STEP@", step).replace("@END@", "" if root.maximum else _MEAN)
+    return text.replace("@EPILOGUE@", "\n".join(_epilogue(subtask, tensors)))
+
+
+_MEAN = """
+    value /= float(DIVISOR ? DIVISOR : window_size(plane, d, h, w));"""
+_LOOP = """\
+__global__ void __launch_bounds__(THREADS) @NAME@(
+    @PARAMETERS@) {
+  for (int64_t point = (int64_t)blockIdx.x * THREADS + threadIdx.x; point < count;
+       point += (int64_t)gridDim.x * THREADS) {
+    const int64_t above = quotient(point, plane.out[2]), high = quotient(above, plane.out[1]);
+    const int64_t outer = quotient(high, plane.out[0]);
+    const Side d = side_at(plane, 0, int(high - outer * plane.out[0]));
+    const Side h = side_at(plane, 1, int(above - high * plane.out[1]));
+    const Side w = side_at(plane, 2, int(point - above * plane.out[2]));
+    const int64_t base = outer_place(plane, outer);
+    float value = @START@;
+    for (int z = d.first; z < d.end; z += DILATION[0]) {
+      for (int y = h.first; y < h.end; y += DILATION[1]) {
+#pragma unroll 4
+        for (int x = w.first; x < w.end; x += DILATION[2]) {
+          const int64_t place = base + z * plane.stride[0] + y * plane.stride[1] + x * plane.stride[2];
+          value = @STEP@;
+        }
+      }
+    }@END@
+    int64_t at[OPERANDS] = {};
+    locate(space, 0, space.rank, point, at);
+@EPILOGUE@
+  }
+}"""
+
+
+def _epilogue(subtask: Subtask, tensors: emit.Border) -> list[str]:
+    lines = []
+    for index, instr in enumerate(subtask.dag.instrs):
+        if instr.op == "root":
+            lines.append(f"    const float v{index} = value;")
+        elif instr.op == "load":
+            number = int(instr.literal)
+            access = subtask.accesses[number]
+            element = f"{emit.operand_name(tensors, access, number)}[at[{number}]]"
+            value = c_scalar.widened(access.dtype, element)
+            lines.append(f"    const {instr.register.value} v{index} = {value};")
+        else:
+            lines += emit.assignments(subtask.dag.instrs, [index], "    ")
+    for store in subtask.dag.stores:
+        access = subtask.accesses[store.access]
+        place = f"{emit.operand_name(tensors, access, store.access)}[at[{store.access}]]"
+        lines.append(f"    {place} = {c_scalar.narrowed(access.dtype, f'v{store.instr}')};")
+    return lines
+
+
+def _run(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
+    accesses = subtask.accesses
+    where = tensors.inputs[root.value].where
+    pointer = f"(const {c_scalar.C_TYPE[root.dtype]}*){where}.data"
+    arguments = ", ".join(["space", "plane", "count", pointer, *emit.arguments(tensors, accesses)])
+    body = [
+        "  Space space = empty_space();",
+        *emit.widening(tensors, accesses),
+        *emit.placing(tensors, accesses),
+        "  const int64_t count = points(space, 0, RANK);",
+        *emit.covering(tensors, accesses, "count"),
+        "  if (count == 0) return STITCH_OK;",
+        "  Plane plane;",
+        f"  if (!plane_of(plane, space, {where})) return STITCH_UNSUPPORTED_SHAPE;",
+        "  coalesce(space, 0, RANK);",
+        "  const unsigned grid = grid_for((count + THREADS - 1) / THREADS);",
+        f"  {emit.kernel_name(subtask)}<<<grid, THREADS, 0, stream>>>({arguments});",
+    ]
+    return emit.main_function(body)

@@ -1,0 +1,149 @@
+"""A scalar program over rows, cut at its reductions into walks along the row, and its statements in C."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.ir import REDUCTIONS, Instr, Register, Store, Subtask, constant_along_rows
+
+_OPERATION = {
+    "sum": "Sum",
+    "prod_of": "Product",
+    "max_of": "Highest",
+    "min_of": "Lowest",
+    "any_of": "Any",
+    "all_of": "All",
+    "argmax_of": "HighestPlace",
+    "argmin_of": "LowestPlace",
+}
+STATE_BYTES = 16
+"""Of the largest state: a value and its place."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One walk along the row: what is computed at each element, and what it ends in."""
+
+    elements: tuple[int, ...]
+    kept: tuple[int, ...]
+    """Values taken from registers that an earlier walk filled."""
+    reductions: tuple[int, ...]
+    """Empty in the last walk, which stores."""
+
+
+class RowProgram:
+    """The walks of a subtask; with `keep`, later ones take values of earlier ones from registers."""
+
+    def __init__(self, subtask: Subtask, tensors: emit.Border, *, keep: bool) -> None:
+        self.tensors, self.accesses = tensors, subtask.accesses
+        self.instrs, self.stores = subtask.dag.instrs, subtask.dag.stores
+        self.level = subtask.dag.levels()
+        self.per_row = constant_along_rows(self.instrs, subtask.accesses)
+        self.walks = self._walks(keep)
+        self.later = sorted({k for w in self.walks for k in w.kept})
+
+    # Which values each walk needs
+
+    def _walks(self, keep: bool) -> list[Walk]:
+        last = max(self.level, default=0)
+        done: set[int] = set()
+        walks = []
+        for number in range(last + 1):
+            reductions = self.reductions(number + 1)
+            ends = [self.instrs[r].args[0] for r in reductions]
+            if number == last:
+                ends = [s.instr for s in self.element_stores]
+            elements, kept = self._closure(ends, done if keep else set())
+            done |= elements
+            walks.append(Walk(tuple(sorted(elements)), tuple(sorted(kept)), tuple(reductions)))
+        return walks
+
+    def _closure(self, ends: Iterable[int], done: set[int]) -> tuple[set[int], set[int]]:
+        elements: set[int] = set()
+        kept: set[int] = set()
+        waiting = [e for e in ends if not self.per_row[e]]
+        while waiting:
+            index = waiting.pop()
+            if index in elements or index in kept:
+                continue
+            if index in done:
+                kept.add(index)
+                continue
+            elements.add(index)
+            waiting += [a for a in self.instrs[index].args if not self.per_row[a]]
+        return elements, kept
+
+    def reductions(self, level: int) -> list[int]:
+        """Those that are known after `level` walks."""
+        return [i for i, instr in enumerate(self.instrs) if instr.op in REDUCTIONS and self.level[i] == level]
+
+    @property
+    def element_stores(self) -> list[Store]:
+        return [s for s in self.stores if not self.accesses[s.access].per_row]
+
+    @property
+    def row_stores(self) -> list[Store]:
+        return [s for s in self.stores if self.accesses[s.access].per_row]
+
+    def loads(self, walk: Walk) -> list[int]:
+        return [i for i in walk.elements if self.instrs[i].op == "load"]
+
+    # Statements
+
+    def operand(self, access: int) -> str:
+        return emit.operand_name(self.tensors, self.accesses[access], access)
+
+    def c_type(self, access: int) -> str:
+        return c_scalar.C_TYPE[self.accesses[access].dtype]
+
+    def operation(self, reduction: int) -> str:
+        """``Sum<float>``."""
+        instr = self.instrs[reduction]
+        return f"{_OPERATION[instr.op]}<{self.instrs[instr.args[0]].register.value}>"
+
+    def start(self, reduction: int) -> str:
+        return f"{self.operation(reduction)}::State s{reduction} = {self.operation(reduction)}::start();"
+
+    def finish(self, reduction: int) -> list[str]:
+        """The threads' states become the row's value."""
+        register = self.instrs[reduction].register.value
+        return [
+            f"s{reduction} = reduce<{self.operation(reduction)}>(s{reduction});",
+            f"const {register} v{reduction} = result(s{reduction});",
+        ]
+
+    def take(self, reduction: int, place: str) -> str:
+        argument = self.instrs[reduction].args[0]
+        return f"take<{self.operation(reduction)}>(s{reduction}, v{argument}, {place});"
+
+    def element(self, index: int, pack: str) -> str:
+        """A value at element ``e`` of a pack."""
+        instr = self.instrs[index]
+        if instr.op == "load":
+            value = c_scalar.widened(self.accesses[int(instr.literal)].dtype, pack)
+            return f"const {instr.register.value} v{index} = {value};"
+        return emit.assignments(self.instrs, [index], "")[0]
+
+    def row_values(self, level: int) -> list[str]:
+        """Values that are the same along the row and known after `level` walks."""
+        wanted = [
+            (i, instr)
+            for i, instr in enumerate(self.instrs)
+            if self.per_row[i] and self.level[i] == level and instr.op not in REDUCTIONS
+        ]
+        return [self._row_value(i, instr) for i, instr in wanted]
+
+    def _row_value(self, index: int, instr: Instr) -> str:
+        if instr.op == "load":
+            number = int(instr.literal)
+            value = c_scalar.widened(self.accesses[number].dtype, f"{self.operand(number)}[at[{number}]]")
+            return f"const {instr.register.value} v{index} = {value};"
+        if instr.op == "count":
+            return f"const {Register.F32.value} v{index} = (float)length;"
+        return emit.assignments(self.instrs, [index], "")[0]
+
+    def stored(self, store: Store) -> str:
+        return c_scalar.narrowed(self.accesses[store.access].dtype, f"v{store.instr}")
+
+    def row_store_lines(self) -> list[str]:
+        return [f"{self.operand(s.access)}[at[{s.access}]] = {self.stored(s)};" for s in self.row_stores]

@@ -1,0 +1,31 @@
+// LANES neighbouring threads work on one row, which neighbours in memory; ROWS rows in a block.
+__device__ __forceinline__ int lane_of_thread() { return threadIdx.x; }
+__device__ __forceinline__ int row_of_thread() { return threadIdx.y; }
+[[maybe_unused]] static dim3 block_shape() { return dim3(LANES, ROWS); }
+
+__device__ __forceinline__ float across(float v, int step) { return __shfl_xor_sync(0xffffffffu, v, step); }
+__device__ __forceinline__ long long across(long long v, int step) {
+  return __shfl_xor_sync(0xffffffffu, v, step);
+}
+__device__ __forceinline__ bool across(bool v, int step) { return __shfl_xor_sync(0xffffffffu, int(v), step) != 0; }
+template <typename T>
+__device__ __forceinline__ Placed<T> across(Placed<T> v, int step) {
+  return {across(v.value, step), across(v.place, step)};
+}
+
+// The reduction of `v` over the threads of a row, known to all of them.
+template <typename Op>
+__device__ __forceinline__ typename Op::State reduce(typename Op::State v) {
+#pragma unroll
+  for (int step = 16; step > 0; step >>= 1) v = Op::merge(v, across(v, step));
+  if constexpr (LANES > 32) {
+    __shared__ typename Op::State partial[LANES / 32];
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = partial[0];
+#pragma unroll
+    for (int w = 1; w < LANES / 32; ++w) v = Op::merge(v, partial[w]);
+    __syncthreads();  // the next reduction writes `partial` again
+  }
+  return v;
+}

@@ -1,0 +1,49 @@
+// The rows of a space: kept dimensions first, then the reduced ones; each merged where strides allow.
+struct Rows {
+  Space space;
+  int outer, inner;  // dimensions that number the rows, and dimensions inside a row
+  int64_t rows, length;
+};
+
+// Puts the space's dimensions in another order.
+[[maybe_unused]] static void arrange(Space& s, const int (&order)[RANK]) {
+  const Space from = s;
+  for (int d = 0; d < RANK; ++d) {
+    s.extent[d] = from.extent[order[d]];
+    for (int o = 0; o < OPERANDS; ++o) s.stride[o][d] = from.stride[o][order[d]];
+  }
+}
+
+[[maybe_unused]] static Rows rows_of(Space space) {
+  Rows r = {};
+  arrange(space, ORDER);
+  r.rows = points(space, 0, KEPT);
+  r.length = points(space, KEPT, RANK - KEPT);
+  r.inner = coalesce(space, KEPT, RANK - KEPT);
+  r.outer = coalesce(space, 0, KEPT);
+  for (int o = 0; o < OPERANDS; ++o) space.inner[o] = r.inner ? space.stride[o][space.rank - 1] : 0;
+  r.space = space;
+  return r;
+}
+
+// Whether an operand can be moved in packs of PACK elements of `size` bytes along its rows.
+[[maybe_unused]] static bool row_packs(const Rows& r, int operand, const stitch_tensor& t, int size, bool written) {
+  const Space& s = r.space;
+  if (r.inner == 0 || s.extent[s.rank - 1] % PACK != 0) return false;
+  if (s.inner[operand] == 0 && !written) return true;
+  if (s.inner[operand] != 1 || reinterpret_cast<uintptr_t>(t.data) % (size * PACK) != 0) return false;
+  for (int d = 0; d + 1 < s.rank; ++d) {
+    if (s.stride[operand][d] % PACK != 0) return false;
+  }
+  return true;
+}
+
+// Whether 32 bits hold every offset inside a row.
+[[maybe_unused]] static bool compact(const Rows& r) {
+  for (int o = 0; o < OPERANDS; ++o) {
+    int64_t reach = 0;
+    for (int d = r.outer; d < r.space.rank; ++d) reach += (r.space.extent[d] - 1) * r.space.stride[o][d];
+    if (reach >= 2147483647) return false;
+  }
+  return r.length < 2147483647;
+}
