@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from stitch_tui.agents.builtin import (
     cost,
     emit_conv,
+    emit_cublas,
     emit_gemm,
     emit_index,
     emit_pointwise,
@@ -49,14 +50,27 @@ class Candidate:
     """The strategy in a sentence."""
 
 
-def strategies(subtask: Subtask) -> list[Tune]:
-    """Every strategy for a subtask, the most promising first."""
-    return _EMITTER[subtask.kind].strategies(subtask)
+def strategies(subtask: Subtask, device: str = "", *, tf32: bool = False) -> list[Tune]:
+    """Every strategy for a subtask, the most promising first.
+
+    Args:
+        device: on one whose name begins with ``cuda``, libraries are tried as well, first where they are
+            likely to win.
+        tf32: the user lets f32 products be computed in TF32.
+    """
+    own = _EMITTER[subtask.kind].strategies(subtask)
+    library = None
+    if device.startswith("cuda") and subtask.kind is Kind.GEMM:
+        library = emit_cublas.tune(subtask, tf32=tf32)
+    if library is None:
+        return own
+    return [library, *own] if emit_cublas.is_large(subtask) else [*own, library]
 
 
 def emit_source(graph: Graph, subtask: Subtask, tune: Tune) -> str:
     """The `.cu` of one strategy; the same arguments give the same bytes."""
-    return _EMITTER[subtask.kind].source(graph, subtask, tune, cost.sentence(graph, subtask.region))
+    emitter = emit_cublas if tune.name == emit_cublas.NAME else _EMITTER[subtask.kind]
+    return emitter.source(graph, subtask, tune, cost.sentence(graph, subtask.region))
 
 
 def reduction_length(graph: Graph, region: Region) -> int:
@@ -71,17 +85,20 @@ def reduction_length(graph: Graph, region: Region) -> int:
 class BuiltinCoder:
     """Attempts are the strategies of the region's kind, in order; there is nothing to remember."""
 
-    def attempt(self, graph: Graph, region: Region, n: int, feedback: Any = None) -> Candidate | None:
+    def attempt(
+        self, graph: Graph, region: Region, n: int, feedback: Any = None, device: str = ""
+    ) -> Candidate | None:
         """Candidate number `n` (from 0), or None when no strategy or no template is left.
 
         Args:
+            device: as for `strategies`.
             feedback: the last verdict; unused, since every strategy is measured and the best is kept.
         """
         try:
             subtask = lower(graph, region)
         except NotFusable:
             return None
-        tunes = strategies(subtask)
+        tunes = strategies(subtask, device)
         if n >= len(tunes):
             return None
         tune = tunes[n]

@@ -193,7 +193,7 @@ def _run(subtask: Subtask, tensors: emit.Border) -> str:
     batch_dims = subtask.rank - 2 if root.batched else 0
     row_dims = subtask.rank - 1 - batch_dims
     body = [
-        *_views(root, tensors),
+        *views(root, tensors),
         "  const int last = RANK - 1;",
         "  Space space = empty_space();",
         "  widen(space, rows_of_a);",
@@ -219,10 +219,10 @@ def _run(subtask: Subtask, tensors: emit.Border) -> str:
         f"  p.row_dims = coalesce(space, p.batch_dims, {row_dims});",
         f"  {emit.kernel_name(subtask)}<<<grid_for(p.tiles), THREADS, 0, stream>>>({arguments});",
     ]
-    return "\n\n".join([_VIEW, emit.main_function(body)])
+    return "\n\n".join([VIEW, emit.main_function(body)])
 
 
-_VIEW = """\
+VIEW = """\
 // A tensor with its last two dimensions swapped, or with one of them made 1 so that it repeats.
 struct View : stitch_tensor {
   int64_t extents[RANK + 1], steps[RANK + 1];
@@ -242,7 +242,8 @@ struct View : stitch_tensor {
 };"""
 
 
-def _views(root: GemmRoot, tensors: emit.Border) -> list[str]:
+def views(root: GemmRoot, tensors: emit.Border, refusal: str = "STITCH_UNSUPPORTED_SHAPE") -> list[str]:
+    """Host lines that make both operands views with the sum along their inner dimensions."""
     a, b = tensors.tensor(root.a).where, tensors.tensor(root.b).where
     return [
         f"  const View a_view({a}, {str(root.a.transposed).lower()});",
@@ -250,5 +251,5 @@ def _views(root: GemmRoot, tensors: emit.Border) -> list[str]:
         "  const View rows_of_a = a_view.repeated_along(a_view.ndim - 1);",
         "  const View columns_of_b = b_view.repeated_along(b_view.ndim - 2);",
         "  if (a_view.shape[a_view.ndim - 1] != b_view.shape[b_view.ndim - 2])",
-        "    return STITCH_UNSUPPORTED_SHAPE;",
+        f"    return {refusal};",
     ]

@@ -28,14 +28,15 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
         emit.template("scalar"),
         emit.template("space"),
         emit.template("pack"),
-        _kernel(subtask, tensors),
+        kernel(subtask, tensors),
         emit.call_check(tensors),
-        _run(subtask, tensors, tune),
+        emit.main_function(launch(subtask, tensors, tune)),
     ]
     return "\n\n".join(parts)
 
 
-def _kernel(subtask: Subtask, tensors: emit.Border) -> str:
+def kernel(subtask: Subtask, tensors: emit.Border) -> str:
+    """The device function."""
     name, accesses = emit.kernel_name(subtask), subtask.accesses
     parameters = ",\n    ".join(["Space space", "int64_t count", *emit.parameters(tensors, accesses)])
     lines = [
@@ -75,7 +76,8 @@ def _body(subtask: Subtask) -> list[str]:
     return lines
 
 
-def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
+def launch(subtask: Subtask, tensors: emit.Border, tune: Tune) -> list[str]:
+    """Host lines that find the space and launch the kernel."""
     name, accesses = emit.kernel_name(subtask), subtask.accesses
     arguments = ", ".join(["space", "count", *emit.arguments(tensors, accesses)])
     packs = " &&\n      ".join(
@@ -106,4 +108,4 @@ def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
             f"    {scalar}",
             "  }",
         ]
-    return emit.main_function(body)
+    return body

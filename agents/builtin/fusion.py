@@ -97,7 +97,7 @@ def _worthwhile(graph: Graph, subtask: Subtask, node: Node) -> bool:
 def _feeds_moves(graph: Graph, subtask: Subtask, node: Node) -> bool:
     """Whether all readers are in the kernel and read each element once: it is computed no more often."""
     readers = graph.users.get(node.id, ())
-    return all(r in subtask.region.nodes and graph.node[r].op in ONCE for r in readers)
+    return bool(readers) and all(r in subtask.region.nodes and graph.node[r].op in ONCE for r in readers)
 
 
 def _is_free_move(node: Node) -> bool:

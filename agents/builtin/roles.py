@@ -30,7 +30,9 @@ class BuiltinCoder:
         self._coder = coder.BuiltinCoder()
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
-        attempt = self._coder.attempt(brief.graph, brief.subtask.region, len(brief.attempts))
+        attempt = self._coder.attempt(
+            brief.graph, brief.subtask.region, len(brief.attempts), device=brief.device
+        )
         if attempt is None:
             return None
         return Candidate(source=attempt.source, strategy=attempt.strategy, note=attempt.note)

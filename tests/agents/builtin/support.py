@@ -100,6 +100,8 @@ def run_source(
             for call in calls:
                 try:
                     call.workspace = max(0, (await runner.call("sizes", call)).workspace)
+                    if "stitch_bind" in source:
+                        assert (await runner.call("bind", call)).rc == 0
                     answer = await runner.call("run", call)
                 except Ended as ended:
                     return [*outcomes, Outcome(-1, [], await emulator.locate(build, ended.raw))]
@@ -118,11 +120,12 @@ def check(
     region: Region | None = None,
     tunes: Sequence[str] = (),
     mode: Mode = Mode.CHECK,
+    device: str = "",
 ) -> Subtask:
     """Every strategy on every case is as exact as PyTorch, by the Verifier's rule."""
     region = region or traced.everything()
     subtask = lower(traced.graph, region)
-    for tune in coder.strategies(subtask):
+    for tune in coder.strategies(subtask, device):
         if not tunes or tune.name in tunes:
             _check_one(emulator, folder, traced, region, subtask, tune, cases, mode)
     return subtask
