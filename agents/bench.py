@@ -5,20 +5,24 @@ What a session and ``stitch verify`` have in common.
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools import reference as references
+from stitch_tui.tools.build_cache import BuildCache
 from stitch_tui.tools.emulator import Emulator
-from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault
 from stitch_tui.tools.gpu import CudaDevice, Device, EmulatorDevice, choose_device
 from stitch_tui.tools.judge import Judge, OnEvent
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.reference import Exported, ReferenceOptions, ReferenceSummary
 from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verification import Bench, Cuda
+
+CACHE_BYTES = 5 << 30
+"""Builds that are kept for each device, nvcc's and the emulator's; those used longest ago go first."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ async def open_bench(
     python = settings.reference.python or sys.executable
     cuda = await _cuda(device, settings)
     emulator = _emulator(needed=cuda is None)
+    for cache in ("builds", "emulator"):
+        BuildCache(cache_dir(cache)).prune(CACHE_BYTES)
     async with Judge(python, project, environment=_pinned(device)) as judge:
         options = _options(settings, reference, cuda is not None)
         summary = await references.open_reference(judge, options, on_event)
@@ -57,6 +63,48 @@ async def open_bench(
             summary=summary,
             exported=await references.graph(judge),
         )
+
+
+class Workbench:
+    """A bench that can be given up, with its judge and the GPU, and taken back.
+
+    Args:
+        reference: ``file.py``, ``file.py:Class`` or ``pkg.mod:Class``.
+        sha256: of the source that it must have; empty: whatever is found first.
+    """
+
+    def __init__(self, project: Path, settings: Settings, reference: str, sha256: str = "") -> None:
+        self._project, self._settings, self._reference = project, settings, reference
+        self._sha256 = sha256
+        self._stack = AsyncExitStack()
+        self._opened: OpenBench | None = None
+
+    async def opened(self) -> OpenBench:
+        """The bench; a judge that was given up or has died is started anew.
+
+        Raises:
+            ReferenceFault: the source is not what it was; and as `open_bench`.
+        """
+        if self._opened is not None and self._opened.judge.alive:
+            return self._opened
+        await self.release()
+        opened = await self._stack.enter_async_context(
+            open_bench(self._project, self._settings, self._reference)
+        )
+        if self._sha256 not in ("", opened.summary.sha256):
+            raise ReferenceFault(
+                "the reference was changed since this session began",
+                where=opened.summary.path,
+                why="verdicts on the old source say nothing of the new one",
+                advice="undo the change, or start a new session: stitch --auto",
+            )
+        self._sha256, self._opened = opened.summary.sha256, opened
+        return opened
+
+    async def release(self) -> None:
+        """End the judge and give up the GPU."""
+        self._opened = None
+        await self._stack.aclose()
 
 
 async def _cuda(device: Device, settings: Settings) -> Cuda | None:

@@ -1,59 +1,91 @@
-"""Owns a run: opens what it needs, lets the workflow tell its story, and always says how it ended."""
+"""The process that owns a session: opens what it needs, serves viewers, and always says how it ended."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from stitch_tui.agents import events, goal
-from stitch_tui.agents.bench import OpenBench, open_bench
+from stitch_tui.agents import events, goal, journal, presence
+from stitch_tui.agents.bench import OpenBench, Workbench
 from stitch_tui.agents.builtin.roles import BuiltinCoder, BuiltinPlanner
+from stitch_tui.agents.control import Control
 from stitch_tui.agents.events import Event
+from stitch_tui.agents.gates import Gates, Overtaken
 from stitch_tui.agents.interruption import Interruption, interruptible
 from stitch_tui.agents.journal import Journal
+from stitch_tui.agents.ledger import Ledger
+from stitch_tui.agents.presence import Presence
+from stitch_tui.agents.profile import measured_graph
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import PlanBrief
-from stitch_tui.agents.settings import RoleSettings, Settings
+from stitch_tui.agents.roles import Coder, PlanBrief, Planner, Verifier
+from stitch_tui.agents.server import Server
+from stitch_tui.agents.settings import ReferenceSettings, RoleSettings, Settings
+from stitch_tui.agents.state import Session, Status
 from stitch_tui.agents.verifier import ToolVerifier
 from stitch_tui.agents.workflow import Workflow
 from stitch_tui.agents.workspace import Workspace
-from stitch_tui.tools import reference as references
 from stitch_tui.tools.bundle import read_layout
 from stitch_tui.tools.errors import EnvironmentFault, ExitCode, StitchError, UsageError
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
-from stitch_tui.tools.history import History, session_name, state_folder
+from stitch_tui.tools.history import History, Started, session_name, state_folder
 
-MEASURE_SECONDS = 10.0
-"""Longest time for measuring the reference's nodes."""
+OPTIONS = {"mode", "dtype", "matmul_precision", "allow_tf32_conv"}
+"""Settings of the reference that verdicts depend on: a resumed session keeps them."""
 
 
-async def run_auto(
-    project: Path, settings: Settings, reference: str, emit: Callable[[Event], None]
-) -> ExitCode:
-    """Work on `reference` until the goal or a limit is reached; asks nobody.
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of; the Verifier is made once the graph is known."""
 
-    Nothing in the project changes before the reference has been opened.  From the first event on,
-    ``session.finished`` is the last one, also after an error or a signal.
+    planner: Planner = field(default_factory=BuiltinPlanner)
+    coder: Coder = field(default_factory=BuiltinCoder)
+    verifier: Callable[[Workbench, Graph, Record, Gates], Verifier] = ToolVerifier
+    workbench: Callable[[Path, Settings, str, str], Workbench] = Workbench
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an engine shall do."""
+
+    project: Path
+    settings: Settings
+    reference: str = ""
+    """Of a new session."""
+    resume: str | None = None
+    """Take up this session, or the latest for an empty name; None: begin a new one."""
+
+
+async def run(request: Request, emit: Callable[[Event], None], parts: Parts | None = None) -> ExitCode:
+    """Be the project's engine until the goal or a limit is reached, or somebody ends the run.
+
+    Nothing in the project but ``.stitch/`` changes before the reference has been opened.  From the first
+    event on, ``session.finished`` is the last one, also after an error or a signal.
 
     Raises:
         StitchError: the run could not begin; no event was emitted.
     """
-    _require_supported(settings)
-    history = History.open(project, prefix=settings.git.branch_prefix, author=settings.git.author)
+    _require_supported(request.settings)
+    git = request.settings.git
+    history = History.open(request.project, prefix=git.branch_prefix, author=git.author)
     with interruptible() as interruption:
         try:
-            async with open_bench(project, settings, reference) as opened:
-                _require_reachable(settings, opened)
-                return await _Session(project, settings, history, opened, emit).run(interruption)
+            async with presence.claimed(request.project) as here:
+                known = _resumed(request, history)
+                engine = _Engine(request, known, history, here, emit, parts or Parts())
+                try:
+                    return await engine.run(interruption)
+                finally:
+                    await engine.close()
         except asyncio.CancelledError:
             if not interruption.absorbed():
                 raise
-            raise Stopped(interruption.code) from None
+            raise Interrupted(interruption.code) from None
 
 
-class Stopped(StitchError):
+class Interrupted(StitchError):
     """A signal ended the run before it began."""
 
     def __init__(self, code: ExitCode) -> None:
@@ -61,104 +93,173 @@ class Stopped(StitchError):
         self.exit_code = code
 
 
-class _Session:
-    """One session of the foreground engine."""
+def _resumed(request: Request, history: History) -> Session | None:
+    """The state of the session to take up.
+
+    Raises:
+        UsageError: there is none, its branch is gone, or its journal cannot be read.
+    """
+    if request.resume is None:
+        return None
+    known = journal.sessions(request.project)
+    name = request.resume or next(iter(known), "")
+    if name not in known:
+        raise UsageError(
+            f"no session {name} to resume" if name else "no session to resume",
+            where=str(request.project / ".stitch" / "sessions"),
+            advice=f"there is {', '.join(known[:5])}" if known else "start one: stitch --auto",
+        )
+    session = events.fold(journal.read(journal.path_of(request.project, name)))
+    if not session.id:
+        raise UsageError("the session ended before it began", where=name, advice="start one: stitch --auto")
+    history.session(name)
+    return session
+
+
+class _Engine:
+    """One session, new or resumed."""
 
     def __init__(
         self,
-        project: Path,
-        settings: Settings,
+        request: Request,
+        known: Session | None,
         history: History,
-        opened: OpenBench,
+        here: Presence,
         emit: Callable[[Event], None],
+        parts: Parts,
     ) -> None:
-        self._settings, self._opened, self._project = settings, opened, project
-        taken = {known.name for known in history.sessions()}
-        slug = Path(opened.summary.path).stem
-        self._name = session_name(slug, datetime.now(), taken)
-        folder = state_folder(project) / "sessions" / self._name
-        self._started = history.start_session(self._name)
-        self._history = history
-        self._record = Record(Journal(folder / "events.jsonl", self._name), emit)
+        self._request, self._known, self._history = request, known, history
+        self._here, self._emit, self._parts = here, emit, parts
+        settings = request.settings
+        if known:
+            kept = ReferenceSettings.model_validate(settings.reference.model_dump() | known.options)
+            settings = settings.model_copy(update={"reference": kept})
+        self._settings = settings
+        reference = known.target if known else request.reference
+        sha256 = known.sha256 if known else ""
+        self._workbench = parts.workbench(request.project, settings, reference, sha256)
+        self._server: Server | None = None
+        self._ledger: Ledger | None = None
 
     async def run(self, interruption: Interruption) -> ExitCode:
-        """Work, and emit how it ended."""
+        """Open the reference, then work, and emit how it ended."""
+        opened = await self._workbench.opened()
+        _require_reachable(self._settings, opened, self._known)
+        self._begin(opened)
         try:
-            return await self._work()
+            return await self._work(opened)
+        except Overtaken as stop:  # before there was a workflow
+            return self._end(ExitCode.GOAL_NOT_MET, stop.reason, Status.STOPPED)
         except StitchError as error:
-            self._record.emit(
-                events.Failed(kind=type(error).__name__, text=str(error), exit_code=error.exit_code)
-            )
+            self._fail(type(error).__name__, str(error), error.exit_code)
             return self._end(error.exit_code, str(error))
         except asyncio.CancelledError:
             if not interruption.absorbed() or interruption.signal is None:
                 raise
             return self._end(interruption.code, f"ended by {interruption.signal.name}")
+        except Exception as fault:  # a fault of stitch's own: reported above, and the journal still ends
+            self._fail(type(fault).__name__, str(fault), ExitCode.GOAL_NOT_MET)
+            self._end(ExitCode.GOAL_NOT_MET, "a fault in stitch itself")
+            raise
 
-    async def _work(self) -> ExitCode:
-        self._announce()
-        graph = await self._profile()
-        summary = self._opened.summary
-        layout = await read_layout(self._opened.judge)
-        workspace = Workspace(self._project, self._history, self._started, summary, layout, graph)
+    async def close(self) -> None:
+        """Give up everything that is open."""
+        if self._server:
+            await self._server.close()
+        await self._workbench.release()
+
+    def _begin(self, opened: OpenBench) -> None:
+        """Open the branch and the journal."""
+        name = self._known.id if self._known else self._new_name(opened)
+        self._started = self._taken_up(name) if self._known else self._history.start_session(name)
+        self._folder = journal.path_of(self._request.project, name).parent
+        file = Journal(self._folder / "events.jsonl", name)
+        self._record = Record(file, self._published, session=self._known)
+        self._gates = Gates(self._record, self._settings, self._workbench.release)
+        self._control = Control(self._record, self._gates)
+
+    def _new_name(self, opened: OpenBench) -> str:
+        folder = state_folder(self._request.project) / "sessions"
+        taken = {known.name for known in self._history.sessions()} | {path.name for path in folder.glob("*")}
+        return session_name(Path(opened.summary.path).stem, datetime.now(), taken)
+
+    def _taken_up(self, name: str) -> Started:
+        branch = self._history.session(name)
+        return Started(branch.origin, branch.ref.removeprefix("refs/heads/"), branch.tip)
+
+    def _published(self, event: Event) -> None:
+        if self._server:
+            self._server.publish(event)
+        self._emit(event)
+
+    async def _work(self, opened: OpenBench) -> ExitCode:
+        self._server = Server(self._folder / "events.jsonl", self._control.carry_out)
+        await self._server.start(self._here.bind())
+        self._here.announce(self._record.session.id)
+        self._announce(opened)
+        async with self._gates.step():
+            graph = await measured_graph(opened, self._record, self._folder)
+            layout = await read_layout(opened.judge)
+        workspace = Workspace(
+            self._request.project, self._history, self._started, opened.summary, layout, graph
+        )
+        self._ledger = Ledger(self._record, workspace)
+        self._ledger.mend()
+        self._control.begin(graph, self._ledger)
         brief = PlanBrief(
             graph=graph,
-            source=summary.source,
-            device=str(self._opened.device),
-            notes=tuple(note.text for note in summary.notes),
+            source=opened.summary.source,
+            device=str(opened.device),
+            notes=tuple(note.text for note in opened.summary.notes),
         )
-        verifier = ToolVerifier(self._opened.bench, graph, self._record)
+        verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
+        planner, coder = self._parts.planner, self._parts.coder
         workflow = Workflow(
-            self._record, brief, workspace, BuiltinPlanner(), BuiltinCoder(), verifier, self._settings
+            self._record, brief, workspace, planner, coder, verifier, self._gates, self._settings
         )
         return await workflow.run()
 
-    def _announce(self) -> None:
-        device = self._opened.device
+    def _announce(self, opened: OpenBench) -> None:
+        device = opened.device
+        if self._known:
+            self._record.emit(events.SessionResumed(device=str(device)))
+            return
         self._record.emit(
             events.SessionStarted(
-                reference=self._opened.summary.path,
+                reference=opened.summary.path,
                 device=str(device),
                 device_reason=device.reason if isinstance(device, EmulatorDevice) else "",
                 branch=self._started.branch,
                 base=self._started.origin.base,
+                tip=self._started.sha,
+                target=self._request.reference,
+                options=self._settings.reference.model_dump(mode="json", include=OPTIONS),
                 roles={"planner": "builtin", "coder": "builtin", "verifier": "builtin"},
             )
         )
         if self._started.notice:
             self._record.emit(events.Warned(text=self._started.notice))
 
-    async def _profile(self) -> Graph:
-        """The graph with the measured time of each node."""
-        opened, judge = self._opened, self._opened.judge
-        variants = await references.variants(judge)
-        graph = await references.measured(judge, opened.exported.graph, budget_s=MEASURE_SECONDS)
-        opaque = opened.exported.opaque
-        timed = sorted(graph.nodes, key=lambda node: -(node.time_us or 0.0))
-        self._record.emit(
-            events.ReferenceProfiled(
-                sha256=opened.summary.sha256,
-                nodes=len(graph.nodes),
-                time_us=sum(node.time_us or 0.0 for node in graph.nodes),
-                opaque=f"{opaque.why} ({opaque.where})" if opaque else "",
-                variants=tuple(variant.name for variant in variants.variants),
-                notes=(*(note.text for note in opened.summary.notes), *variants.notes),
-                hottest=tuple(
-                    {"node": n.id, "op": n.op, "time_us": n.time_us, "module": n.module} for n in timed[:5]
-                ),
-            )
-        )
-        return graph
+    def _fail(self, kind: str, text: str, code: ExitCode) -> None:
+        self._record.emit(events.Failed(kind=kind, text=text, exit_code=code))
 
-    def _end(self, code: ExitCode, reason: str) -> ExitCode:
+    def _end(self, code: ExitCode, reason: str, status: Status | None = None) -> ExitCode:
         best = ""
         with contextlib.suppress(StitchError):  # the first error is the one to report
-            last = self._history.seal(self._name)
-            best = last.sha if last else ""
+            best = self._sealed(reason)
         self._record.emit(
-            events.SessionFinished(status=goal.status(code), exit_code=code, reason=reason, best=best)
+            events.SessionFinished(
+                status=status or goal.status(code), exit_code=code, reason=reason, best=best
+            )
         )
         return code
+
+    def _sealed(self, reason: str) -> str:
+        """Close the iteration that is under way and seal the branch, unless a rule denies commits."""
+        if self._ledger is None or "commit" in self._settings.autonomy.deny:
+            return ""
+        self._ledger.close(Overtaken(reason))
+        return self._ledger.seal()
 
 
 def _require_supported(settings: Settings) -> None:
@@ -177,11 +278,11 @@ def _require_supported(settings: Settings) -> None:
             )
 
 
-def _require_reachable(settings: Settings, opened: OpenBench) -> None:
-    """A speedup cannot be measured on the emulator.
+def _require_reachable(settings: Settings, opened: OpenBench, known: Session | None) -> None:
+    """A speedup cannot be measured on the emulator, and verdicts of two devices do not compare.
 
     Raises:
-        EnvironmentFault: the goal is a speedup and there is no GPU.
+        EnvironmentFault: the goal is a speedup and there is no GPU, or the session ran on another device.
     """
     if settings.goal.speedup and isinstance(opened.device, EmulatorDevice):
         raise EnvironmentFault(
@@ -189,4 +290,10 @@ def _require_reachable(settings: Settings, opened: OpenBench) -> None:
             where="goal.speedup",
             why=opened.device.reason,
             advice="set it to 0 for a functional goal, or use a machine with a GPU",
+        )
+    if known and known.device != str(opened.device):
+        raise EnvironmentFault(
+            f"the session ran on {known.device}, and this is {opened.device}",
+            where=known.id,
+            advice="choose that device with --device, or start a new session",
         )

@@ -1,7 +1,7 @@
 """Every event of a session.  The journal, the socket and ``--json`` all carry these lines.
 
 One object a line: ``{"v": 1, "seq": n, "time": ISO 8601, "session": id, "type": ..., ...}``.  A
-session's state is `fold` over its events; nothing else changes it.  `schema` generates
+session's state is `fold` over its events; nothing else changes it.  `agents.schema` generates
 ``docs/events.schema.json``.
 """
 
@@ -40,12 +40,29 @@ class SessionStarted(_Event):
     branch: str = ""
     base: str = ""
     """Commit that the session's branch starts from; empty on an unborn HEAD."""
+    tip: str = ""
+    """The commit that opens the branch."""
+    target: str = ""
+    """The reference as the user named it, ``model.py:Net``."""
+    options: dict[str, Any] = {}
+    """Settings of the reference that verdicts depend on: mode, dtype, precision."""
     roles: dict[str, str] = {}
     """Planner, coder and verifier: ``builtin`` or the model's name."""
 
     def applied_to(self, session: Session) -> Session:
-        fields = {name: getattr(self, name) for name in ("reference", "device", "branch", "base")}
+        names = ("reference", "device", "branch", "base", "tip", "target", "options")
+        fields = {name: getattr(self, name) for name in names}
         return session.model_copy(update={"id": self.session, **fields})
+
+
+class SessionResumed(_Event):
+    """An engine took up a session that had ended, or whose engine was killed."""
+
+    type: Literal["session.resumed"] = "session.resumed"
+    device: str
+
+    def applied_to(self, session: Session) -> Session:
+        return session.model_copy(update={"status": Status.RUNNING, "reason": ""})
 
 
 class ReferenceProfiled(_Event):
@@ -59,6 +76,9 @@ class ReferenceProfiled(_Event):
     variants: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     hottest: tuple[dict[str, Any], ...] = ()
+
+    def applied_to(self, session: Session) -> Session:
+        return session.model_copy(update={"sha256": self.sha256})
 
 
 class PlanProposed(_Event):
@@ -187,6 +207,18 @@ class VerdictReached(_Event):
         return judged
 
 
+class IterationEnded(_Event):
+    """An iteration that ends without a verdict of its own: cancelled, redirected, or a restore or seal."""
+
+    type: Literal["iteration.ended"] = "iteration.ended"
+    iteration: int
+    outcome: Literal[Outcome.CANCELLED, Outcome.REDIRECTED, Outcome.KEPT]
+    reason: str
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_iteration(session, self.iteration, outcome=self.outcome)
+
+
 class Routed(_Event):
     type: Literal["route"] = "route"
     subtask: str
@@ -209,15 +241,41 @@ class IterationCommitted(_Event):
     subject: str
 
     def applied_to(self, session: Session) -> Session:
-        return _with_iteration(session, self.iteration, commit=self.sha)
+        told = session.model_copy(update={"undelivered": (), "tip": self.sha})
+        return _with_iteration(told, self.iteration, commit=self.sha)
 
 
 class Decision(_Event):
+    """What a human decided; the next commit says so in its trailer ``Stitch-Decision``."""
+
     type: Literal["decision"] = "decision"
     who: str
     action: str
     subtask: str = ""
     text: str = ""
+    iteration: int | None = None
+    """Of a restore: the iteration that holds the subtask's best from now on."""
+    generation: int = 0
+    """From now on."""
+
+    @property
+    def sentence(self) -> str:
+        """``redirect s01 by human: use shared memory``."""
+        about = self.subtask or (f"iteration {self.iteration}" if self.iteration is not None else "")
+        head = " ".join(part for part in (self.action, about, f"by {self.who}") if part)
+        return f"{head}: {self.text}" if self.text else head
+
+    def applied_to(self, session: Session) -> Session:
+        told = {
+            "generation": max(self.generation, session.generation),
+            "undelivered": (*session.undelivered, self.sentence),
+        }
+        decided = session.model_copy(update=told)
+        if self.action == "redirect":
+            return _with_subtask(decided, self.subtask, direction=self.text)
+        if self.action == "restore" and self.subtask:
+            return _with_subtask(decided, self.subtask, best=self.iteration)
+        return decided
 
 
 class Warned(_Event):
@@ -252,6 +310,7 @@ class SessionFinished(_Event):
 
 Event = Annotated[
     SessionStarted
+    | SessionResumed
     | ReferenceProfiled
     | PlanProposed
     | PlanUpdated
@@ -266,6 +325,7 @@ Event = Annotated[
     | CheckFinished
     | TimingFinished
     | VerdictReached
+    | IterationEnded
     | Routed
     | CommitIntended
     | IterationCommitted
@@ -294,11 +354,6 @@ def fold(events: Iterable[Event], start: Session | None = None) -> Session:
     for event in events:
         session = event.applied_to(session)
     return session
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of one line of the stream."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_ADAPTER.json_schema()}
 
 
 def _with_subtask(session: Session, id: str, **changes: Any) -> Session:

@@ -35,7 +35,7 @@ def reached(session: Session, goal: GoalSettings) -> tuple[ExitCode, str]:
         return ExitCode.GOAL_NOT_MET, f"the stitched program is not correct: {session.program.summary}"
     if goal.speedup:
         return _speedup(session.program, goal)
-    return ExitCode.GOAL_MET, f"{len(wanted)} subtasks and the program correct"
+    return ExitCode.GOAL_MET, f"{len(wanted)} subtask{'s' * (len(wanted) > 1)} and the program correct"
 
 
 def _speedup(program: Verdict, goal: GoalSettings) -> tuple[ExitCode, str]:

@@ -4,13 +4,20 @@ An event is on disk before anyone sees it.  A torn last line (the machine stoppe
 write) is cut off when the journal is opened again.
 """
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from stitch_tui.agents.events import CoderDelta, Event, IterationCommitted, SessionFinished, parse
-from stitch_tui.tools.errors import EnvironmentFault
+from pydantic import ValidationError
+
+from stitch_tui.agents.events import VERSION, CoderDelta, Event, IterationCommitted, SessionFinished, parse
+from stitch_tui.tools.errors import EnvironmentFault, UsageError
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Version -> the change that makes a line of that version one of the next."""
 
 _SYNCED = (IterationCommitted, SessionFinished)
 
@@ -69,12 +76,63 @@ class Journal:
             rest = rest[os.write(self._descriptor, rest) :]
 
 
+def path_of(project: Path, session: str) -> Path:
+    """Where the journal of a session lies."""
+    return project / ".stitch" / "sessions" / session / "events.jsonl"
+
+
+def sessions(project: Path) -> list[str]:
+    """Sessions that have a journal here, the one written last first."""
+    paths = path_of(project, "x").parent.parent.glob("*/events.jsonl")
+    begun = [path for path in paths if path.stat().st_size]
+    return [
+        path.parent.name for path in sorted(begun, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    ]
+
+
 def read(path: Path) -> Iterator[Event]:
-    """The events of a journal, in order, without a torn last line."""
+    """The events of a journal, in order, brought to this version; without a torn last line.
+
+    Raises:
+        UsageError: a line is of a newer version, or is no event; says which.
+        OSError: the file cannot be read.
+    """
     with path.open("rb") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
-                yield parse(line)
+                yield _event(line, f"{path}:{number}")
+
+
+def _event(line: bytes, where: str) -> Event:
+    try:
+        return parse(line)
+    except ValidationError as fault:
+        return _migrated(line, where, fault)
+
+
+def _migrated(line: bytes, where: str, fault: ValidationError) -> Event:
+    """An event of an older version, changed step by step into one of this version."""
+    try:
+        data = json.loads(line)
+        version = data["v"]
+        if version > VERSION:
+            raise UsageError(
+                f"the journal was written by a newer stitch (version {version}, this one reads {VERSION})",
+                where=where,
+                advice="update stitch",
+            )
+        for old in range(version, VERSION):
+            data = MIGRATIONS[old](data)
+        return parse(json.dumps(data))
+    except (ValueError, TypeError, KeyError):
+        raise UsageError(
+            "the journal is damaged", where=where, why=_first_line(fault), advice="start a new session"
+        ) from fault
+
+
+def _first_line(fault: ValidationError) -> str:
+    first = fault.errors()[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 def _complete_prefix(path: Path) -> tuple[int, int]:

@@ -12,9 +12,15 @@ Listener = Callable[[Event], None]
 class Record:
     """Every change of a session goes through `emit`: journalled first, then folded, then shown."""
 
-    def __init__(self, journal: Journal, *listeners: Listener) -> None:
+    def __init__(self, journal: Journal, *listeners: Listener, session: Session | None = None) -> None:
         self._journal, self._listeners = journal, listeners
-        self.session = Session(id=journal.session)
+        self.session = session or Session(id=journal.session)
+        """The state so far; given when a session is resumed."""
+
+    @property
+    def seq(self) -> int:
+        """Number of the last event."""
+        return self._journal.seq
 
     def emit(self, event: Event) -> None:
         written = self._journal.append(event)

@@ -29,7 +29,7 @@ class CodeBrief:
     subtask: Subtask
     device: str
     attempts: tuple[Iteration, ...] = ()
-    """Earlier attempts at this subtask, oldest first."""
+    """Earlier attempts at this subtask, oldest first, without those that were cancelled."""
     best: Iteration | None = None
     """The best correct attempt: where to start from."""
 

@@ -39,22 +39,28 @@ def score(verdict: Verdict) -> float:
 
 
 def kind_of_next(attempts: tuple[Iteration, ...]) -> Kind:
-    """Why the next attempt at a subtask is made."""
-    if not attempts:
+    """Why the next attempt at a subtask is made; attempts without a verdict do not count."""
+    judged = [attempt.verdict for attempt in attempts if attempt.verdict is not None]
+    if not judged:
         return Kind.DRAFT
-    last = attempts[-1].verdict
-    return Kind.OPTIMISE if last is not None and last.correct else Kind.REPAIR
+    last = judged[-1]
+    return Kind.OPTIMISE if last.correct else Kind.REPAIR
 
 
 def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
-    """What follows the latest verdict on `subtask`."""
+    """What follows on `subtask` as it stands; an attempt that was cut short counts against the limit."""
     attempts = session.attempts_of(subtask.id)
+    if not attempts:
+        return Route(Next.REPAIR, "not begun")
     last = attempts[-1].verdict
     spent = len(attempts) >= settings.limits.iterations
     if last is None or not last.correct:
         if spent:
             return Route(Next.GIVE_UP if subtask.best is None else Next.DONE, _limit(len(attempts)))
-        return Route(Next.REPAIR, "the last attempt was not correct")
+        cut_short = "the last attempt was cut short"
+        return Route(Next.REPAIR, cut_short if last is None else "the last attempt was not correct")
+    if attempts[-1].outcome is Outcome.REDIRECTED:
+        return Route(Next.REPAIR, "redirected")
     if last.timing is None:
         return Route(Next.DONE, "functional: correct on the emulator, nothing to time")
     if spent:
@@ -72,6 +78,14 @@ def exhausted(subtask: Subtask) -> Route:
     return Route(Next.DONE, "every strategy of the Coder was tried")
 
 
+def stitched(session: Session) -> bool:
+    """Was the program judged as the subtasks stand now?  Also when there is nothing to stitch."""
+    best = [subtask.best for subtask in session.subtasks if subtask.best is not None]
+    restores = [i.number for i in session.iterations if i.kind is Kind.RESTORE]
+    programs = [i.number for i in session.iterations if not i.subtask and i.verdict is not None]
+    return not best or max(programs, default=0) > max(best + restores)
+
+
 def _limit(attempts: int) -> str:
     return f"limit of {attempts} iterations reached"
 
@@ -81,5 +95,5 @@ def _attempts_since_best(attempts: tuple[Iteration, ...]) -> int:
     for attempt in reversed(attempts):
         if attempt.outcome is Outcome.KEPT:
             break
-        stale += 1
+        stale += attempt.outcome is not Outcome.CANCELLED
     return stale

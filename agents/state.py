@@ -1,6 +1,7 @@
 """The session as data: plan, subtasks, iterations.  Pure; it changes only by folding in events."""
 
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -76,6 +77,8 @@ class Subtask(_Data):
     """Number of the iteration that holds its best version."""
     reason: str = ""
     """Why it ended as it did."""
+    direction: str = ""
+    """What a human last asked of it."""
 
 
 class Uncovered(_Data):
@@ -128,6 +131,18 @@ class Session(_Data):
     device: str = ""
     branch: str = ""
     base: str = ""
+    target: str = ""
+    """The reference as the user named it, ``model.py:Net``."""
+    options: dict[str, Any] = {}
+    """Settings of the reference that verdicts depend on."""
+    sha256: str = ""
+    """Of the reference's source."""
+    tip: str = ""
+    """The last commit of the branch that the journal knows."""
+    generation: int = 0
+    """Changes on redirect and stop; a command for an older one is refused."""
+    undelivered: tuple[str, ...] = ()
+    """Decisions that no commit has told of yet."""
     plan: Plan | None = None
     iterations: tuple[Iteration, ...] = ()
     program: Verdict | None = None
@@ -137,13 +152,23 @@ class Session(_Data):
     status: Status = Status.RUNNING
     reason: str = ""
 
+    @property
+    def subtasks(self) -> tuple[Subtask, ...]:
+        return self.plan.subtasks if self.plan else ()
+
+    @property
+    def pending(self) -> Iteration | None:
+        """The iteration that was begun and has no commit."""
+        last = self.iterations[-1] if self.iterations else None
+        return last if last is not None and not last.commit else None
+
     def subtask(self, id: str) -> Subtask:
         """The subtask with this id.
 
         Raises:
             KeyError: there is none.
         """
-        for subtask in self.plan.subtasks if self.plan else ():
+        for subtask in self.subtasks:
             if subtask.id == id:
                 return subtask
         raise KeyError(id)

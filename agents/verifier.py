@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from stitch_tui.agents import events
+from stitch_tui.agents.bench import Workbench
+from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.verdict import Category, Verdict
-from stitch_tui.tools.verification import Bench, verify_program, verify_region
+from stitch_tui.tools.verification import verify_program, verify_region
 
 _STATES = {
     "screen": SubtaskState.BUILDING,
@@ -24,30 +26,44 @@ _STATES = {
 class ToolVerifier:
     """Verdicts from `tools.verification`, without any model."""
 
-    def __init__(self, bench: Bench, graph: Graph, record: Record) -> None:
-        self._bench, self._graph, self._record = bench, graph, record
+    def __init__(self, workbench: Workbench, graph: Graph, record: Record, gates: Gates) -> None:
+        self._workbench, self._graph, self._record, self._gates = workbench, graph, record, gates
 
     async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
         """Judge one candidate against the subtask's nodes.
 
         Raises:
             EnvironmentFault: this machine, not the candidate, is at fault.
+            Overtaken: a human turned the step back before its next build or launch.
         """
 
         def staged(event: str, data: dict[str, Any]) -> None:
             if event == "stage" and data["stage"] in _STATES:
-                self._enter(subtask.id, _STATES[data["stage"]])
+                self._enter(subtask.id, self._passed(data["stage"]))
 
+        bench = (await self._workbench.opened()).bench
         flops = sum(self._graph.node[name].flops for name in subtask.region.nodes)
-        verdict = await verify_region(self._bench, source, subtask.region, flops=flops, on_event=staged)
+        verdict = await verify_region(bench, source, subtask.region, flops=flops, on_event=staged)
         return self._reported(iteration, subtask.id, verdict)
 
     async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
         """Judge the program in a bundle's folder; errors as for `verify`."""
         kernels = {k.file: bundle / "kernels" / k.file for k in read_bundle(bundle).kernels if k.source}
+
+        def staged(event: str, data: dict[str, Any]) -> None:
+            if event == "stage" and data["stage"] in _STATES:
+                self._passed(data["stage"])
+
+        bench = (await self._workbench.opened()).bench
         flops = sum(node.flops for node in self._graph.nodes)
-        verdict = await verify_program(self._bench, bundle / "model_new.py", kernels, flops=flops)
+        verdict = await verify_program(bench, bundle / "model_new.py", kernels, flops=flops, on_event=staged)
         return self._reported(iteration, "", verdict)
+
+    def _passed(self, stage: str) -> SubtaskState:
+        """The state that `stage` is, once the gates let it begin."""
+        state = _STATES[stage]
+        self._gates.check("build" if state is SubtaskState.BUILDING else "run")
+        return state
 
     def _enter(self, subtask: str, state: SubtaskState) -> None:
         if self._record.session.subtask(subtask).state is not state:

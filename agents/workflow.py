@@ -1,25 +1,27 @@
-"""The loop: plan, code, verify, route, integrate.  Read this to know what stitch does.
+"""The loop: plan, decide, code, verify, route, integrate.  Read this to know what stitch does.
 
 Every step is announced as an event, and the session's state is the fold of those events, so the
-story below keeps no state of its own.
+story below keeps no state of its own: after a kill it goes on from the state.  `gates` says where it
+waits for a human and where a human's decision turns it back; `ledger` writes iterations down.
 """
 
 from time import monotonic
 
 from stitch_tui.agents import events, goal, route
+from stitch_tui.agents.gates import Gates, Overtaken, Stopped
+from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import CodeBrief, Coder, PlanBrief, Planner, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Candidate, Session, Subtask, SubtaskState
+from stitch_tui.agents.state import Candidate, Session, Status, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
-from stitch_tui.tools.verdict import Verdict
 
 
 class Workflow:
-    """One run of a session from the reference to the stitched program."""
+    """One run of a session from the reference, or from where it was left, to the stitched program."""
 
     def __init__(
         self,
@@ -29,49 +31,58 @@ class Workflow:
         planner: Planner,
         coder: Coder,
         verifier: Verifier,
+        gates: Gates,
         settings: Settings,
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
         self._planner, self._coder, self._verifier = planner, coder, verifier
-        self._settings = settings
-        self._deadline = monotonic() + settings.limits.minutes * 60
+        self._gates, self._settings = gates, settings
+        self._ledger = Ledger(record, workspace)
+        self._started = monotonic()
 
     async def run(self) -> ExitCode:
         """Plan, solve each subtask, stitch, and say how it ended."""
         try:
-            await self._plan()
-            for subtask in self._ordered():
-                await self._solve(subtask.id)
-            if any(subtask.best for subtask in self._ordered(ended=True)):
-                await self._integrate()
+            if self._session.plan is None:
+                await self._plan()
+            await self._work()
         except LimitReached as limit:
             return self._finish(limit.exit_code, str(limit))
+        except Stopped as stop:
+            return self._finish(ExitCode.GOAL_NOT_MET, stop.reason, Status.STOPPED)
         return self._finish(*goal.reached(self._session, self._settings.goal))
 
-    # plan ---------------------------------------------------------------------------------------
-
     async def _plan(self) -> None:
-        plan = await self._planner.plan(self._brief)
+        async with self._gates.step():
+            plan = await self._planner.plan(self._brief)
         self._record.emit(events.PlanProposed(plan=plan))
-        self._record.emit(events.PlanApproved(who=self._settings.autonomy.mode))
 
-    def _ordered(self, ended: bool = False) -> tuple[Subtask, ...]:
-        plan = self._session.plan
-        return tuple(s for s in plan.subtasks if s.state.ended is ended) if plan else ()
+    async def _work(self) -> None:
+        """Solve what is approved and stitch it, until neither is left to do."""
+        while True:
+            while subtask := await self._gates.next_subtask():
+                await self._solve(subtask.id)
+            if route.stitched(self._session):
+                return
+            await self._integrate()
 
     # code, verify, route ------------------------------------------------------------------------
 
     async def _solve(self, id: str) -> None:
-        """Attempt one subtask until it is routed to its end."""
-        self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
-        following = Route(Next.REPAIR, "")
+        """Attempt one subtask until it is routed to its end, or a human ends it."""
+        if self._subtask(id).state is SubtaskState.APPROVED:
+            self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
+        following = route.route(self._session, self._subtask(id), self._settings)
         while following.next in (Next.REPAIR, Next.OPTIMISE):
-            candidate = await self._coder.code(self._code_brief(id))
-            if candidate is None:
-                following = route.exhausted(self._subtask(id))
-            else:
-                await self._attempt(id, candidate)
+            try:
+                following = await self._attempt(id)
+            except Overtaken as cause:
+                self._ledger.close(cause)
+                if isinstance(cause, Stopped):
+                    raise
                 following = route.route(self._session, self._subtask(id), self._settings)
+            if self._subtask(id).state.ended:
+                return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
         done = following.next is Next.DONE
         self._record.emit(
@@ -83,28 +94,39 @@ class Workflow:
             )
         )
 
-    async def _attempt(self, id: str, candidate: Candidate) -> None:
-        """Write, judge and commit one candidate."""
-        attempts = self._session.attempts_of(id)
-        number = self._begin(id, len(attempts) + 1, route.kind_of_next(attempts))
+    async def _attempt(self, id: str) -> Route:
+        """One step: a candidate is asked for, written, judged and committed; what follows."""
+        async with self._gates.step(id):
+            if self._subtask(id).state.ended:
+                return Route(Next.DONE, self._subtask(id).reason)
+            candidate = await self._coder.code(self._code_brief(id))
+            if candidate is None:
+                return route.exhausted(self._subtask(id))
+            await self._judge(id, candidate)
+        return route.route(self._session, self._subtask(id), self._settings)
+
+    async def _judge(self, id: str, candidate: Candidate) -> None:
+        number = self._begin(id, route.kind_of_next(self._session.attempts_of(id)))
+        self._gates.check("write")
         source = self._workspace.write_candidate(id, candidate)
         self._record.emit(
             events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name)
         )
         self._enter(id, SubtaskState.CHECKING)
         verdict = await self._verifier.verify(number, self._subtask(id), source)
-        best = self._session.best_of(self._subtask(id))
-        self._judge(number, id, verdict, route.outcome(verdict, best))
-        self._commit(number)
+        outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)))
+        self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
+        self._gates.check("commit")
+        self._ledger.commit(number)
 
     def _code_brief(self, id: str) -> CodeBrief:
-        subtask = self._subtask(id)
+        subtask, attempts = self._subtask(id), self._session.attempts_of(id)
         self._enter(id, SubtaskState.CODING)
         return CodeBrief(
             graph=self._brief.graph,
             subtask=subtask,
             device=self._session.device,
-            attempts=self._session.attempts_of(id),
+            attempts=tuple(a for a in attempts if a.outcome is not Outcome.CANCELLED),
             best=self._session.best_of(subtask),
         )
 
@@ -112,25 +134,33 @@ class Workflow:
 
     async def _integrate(self) -> None:
         """Stitch the best kernels into one program and judge it end to end."""
-        number = self._begin("", 1, Kind.INTEGRATE)
-        bundle = self._workspace.write_bundle(self._session)
-        verdict = await self._verifier.verify_program(number, bundle)
-        self._judge(number, "", verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
-        self._commit(number)
+        try:
+            async with self._gates.step():
+                number = self._begin("", Kind.INTEGRATE)
+                self._gates.check("write")
+                bundle = self._workspace.write_bundle(self._session)
+                verdict = await self._verifier.verify_program(number, bundle)
+                self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
+                self._gates.check("commit")
+                self._ledger.commit(number)
+        except Overtaken as cause:
+            self._ledger.close(cause)
+            if isinstance(cause, Stopped):
+                raise
 
-    def _finish(self, code: ExitCode, reason: str) -> ExitCode:
+    def _finish(self, code: ExitCode, reason: str, status: Status | None = None) -> ExitCode:
         self._record.emit(
             events.SessionFinished(
-                status=goal.status(code),
+                status=status or goal.status(code),
                 exit_code=code,
                 reason=reason,
-                best=self._workspace.seal(),
+                best=self._ledger.seal(),
                 coverage=self._workspace.coverage(self._session),
             )
         )
         return code
 
-    # one iteration's bookkeeping ----------------------------------------------------------------
+    # the state ----------------------------------------------------------------------------------
 
     @property
     def _session(self) -> Session:
@@ -143,21 +173,8 @@ class Workflow:
         if self._subtask(id).state is not state:
             self._record.emit(events.SubtaskUpdated(subtask=id, state=state))
 
-    def _begin(self, subtask: str, attempt: int, kind: Kind) -> int:
-        number = len(self._session.iterations) + 1
-        if monotonic() > self._deadline:
-            raise LimitReached(f"the run's limit of {self._settings.limits.minutes:g} minutes is reached")
-        self._record.emit(
-            events.IterationStarted(iteration=number, subtask=subtask, attempt=attempt, kind=kind)
-        )
-        return number
-
-    def _judge(self, number: int, subtask: str, verdict: Verdict, outcome: Outcome) -> None:
-        self._record.emit(
-            events.VerdictReached(iteration=number, subtask=subtask, verdict=verdict, outcome=outcome)
-        )
-
-    def _commit(self, number: int) -> None:
-        self._record.emit(events.CommitIntended(iteration=number, parent=self._workspace.tip))
-        sha, subject = self._workspace.commit(self._session, number)
-        self._record.emit(events.IterationCommitted(iteration=number, sha=sha, subject=subject))
+    def _begin(self, subtask: str, kind: Kind) -> int:
+        minutes = self._settings.limits.minutes
+        if monotonic() - self._started - self._gates.waited_s > minutes * 60:
+            raise LimitReached(f"the run's limit of {minutes:g} minutes is reached")
+        return self._ledger.begin(subtask, kind)

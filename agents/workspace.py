@@ -5,10 +5,12 @@ from typing import Any
 
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
+from stitch_tui.tools.atomic_write import replace_file, writing
 from stitch_tui.tools.bundle import Kernel, Layout, Program, ReferenceSource, coverage, render
+from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Graph
-from stitch_tui.tools.history import PROGRAM, History, Iteration, Started
-from stitch_tui.tools.history.folders import replace_file, work_folder
+from stitch_tui.tools.history import PROGRAM, Commit, History, Iteration, Started
+from stitch_tui.tools.history.folders import work_folder
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.reference import ReferenceSummary
 from stitch_tui.tools.verdict import Timing, Verdict
@@ -41,16 +43,18 @@ class Workspace:
     def write_candidate(self, subtask: str, candidate: Candidate) -> Path:
         """Put an attempt where a human can see and edit it; the path of its ``.cu``."""
         path = self.folder / "kernels" / f"{subtask}.cu"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, candidate.source.encode())
+        with writing(path, "cannot write a candidate"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, candidate.source.encode())
         return path
 
     def write_bundle(self, session: Session) -> Path:
         """Write the stitched program of the best kernels; its folder."""
         for name, data in self._bundle(session, session.iterations[-1]).items():
             path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data)
+            with writing(path, "cannot write the stitched program"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(path, data)
         return self.folder
 
     def commit(self, session: Session, number: int) -> tuple[str, str]:
@@ -62,13 +66,39 @@ class Workspace:
         )
         return self.tip, entry.subject
 
-    def seal(self) -> str:
-        """See that the branch ends with the best iteration; the name of that last commit, or empty."""
+    def restore(self, number: int, decision: str) -> Commit:
+        """Commit the files of an earlier iteration anew."""
+        restored = self._history.restore(number, self._session, decision=decision)
+        self.tip = restored.sha
+        return restored
+
+    def seal(self) -> Commit | None:
+        """See that the branch ends with the best iteration; its last commit, None when nothing is correct."""
         last = self._history.seal(self._session)
-        if last is None:
-            return ""
-        self.tip = last.sha
-        return last.sha
+        if last is not None and last.entry is not None:
+            self.tip = last.sha
+            return last
+        return None
+
+    def commits_after(self, known: str) -> list[Commit]:
+        """The session's commits after `known`, oldest first.
+
+        Raises:
+            UsageError: the branch does not go on from `known` with this session's commits alone.
+        """
+        found: list[Commit] = []
+        for commit in self._history.log(self._session):
+            if found or commit.parent == known:
+                found.append(commit)
+        parents = [known, *(commit.sha for commit in found)]
+        if parents.pop() != self.tip or parents != [commit.parent for commit in found]:
+            raise UsageError(
+                "the session's branch is not as its journal left it",
+                where=self.tip[:12],
+                why=f"the last commit that the journal knows is {known[:12]}",
+                advice="start a new session: stitch --auto",
+            )
+        return found
 
     def coverage(self, session: Session) -> float:
         """Share of the reference's time in kernels that were kept, 0-1."""
@@ -95,7 +125,8 @@ class Workspace:
         )
 
     def _kernel(self, session: Session, subtask: Subtask, attempt: Attempt) -> Kernel:
-        chosen = attempt if attempt.subtask == subtask.id else session.best_of(subtask)
+        own = attempt.subtask == subtask.id and attempt.candidate is not None
+        chosen = attempt if own else session.best_of(subtask)
         candidate = chosen.candidate if chosen else None
         return Kernel(
             id=subtask.id,
@@ -119,7 +150,8 @@ class Workspace:
             attempt=attempt.attempt,
             kind=attempt.kind,
             outcome=attempt.outcome or Outcome.ERROR,
-            title=attempt.candidate.strategy if attempt.candidate else "stitched",
+            title=_title(attempt),
+            decision="; ".join(session.undelivered),
             device=session.device,
             coverage=self.coverage(session),
             best=attempt.outcome is Outcome.KEPT,
@@ -130,6 +162,12 @@ class Workspace:
 
 def _subtasks(session: Session) -> tuple[Subtask, ...]:
     return session.plan.subtasks if session.plan else ()
+
+
+def _title(attempt: Attempt) -> str:
+    if attempt.candidate:
+        return attempt.candidate.strategy
+    return "" if attempt.subtask or attempt.verdict is None else "stitched"
 
 
 def _judged(verdict: Verdict) -> dict[str, Any]:

@@ -7,12 +7,13 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import history, project, run, settings, verify
+from stitch_tui.commands import engine, history, project, run, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 
@@ -28,10 +29,11 @@ _ParseError = typer.BadParameter.__mro__[2]
 
 AUTO_HELP = "Run headless: stitch --auto [REF] [OPTIONS]; see stitch --auto --help."
 START = """\
-This version of stitch has no session screen; it works headless:
+No engine runs in this directory.
 
   stitch doctor              what this machine has and lacks
   stitch --auto model.py     plan, code, verify and commit, without asking
+                             (--detach: in the background; then `stitch` shows it)
   stitch log                 what was done; then: stitch show N, stitch apply
 
 `stitch --help` lists every command."""
@@ -67,12 +69,21 @@ def root(
         typer.echo(f"stitch {__version__}")
         return ExitCode.GOAL_MET
     if context.invoked_subcommand is None:
+        if _attached():
+            return ExitCode.GOAL_MET
         typer.echo(START)
         return ExitCode.USAGE
     return ExitCode.GOAL_MET
 
 
 app.command(hidden=True, epilog="Example: stitch --auto model.py:Net --device emulator --json")(run.run)
+app.command(hidden=True)(run.engine)
+app.command(epilog="Example: stitch status --json")(engine.status)
+app.command(epilog="Example: stitch attach --json")(engine.attach)
+app.command(epilog="Example: stitch stop")(engine.stop)
+app.command(epilog="Example: stitch pause")(engine.pause)
+app.command(epilog="Example: stitch resume")(engine.resume)
+app.add_typer(engine.ctl, name="ctl")
 app.command(epilog="Example: stitch init model.py:Net --inputs model.py:make_inputs")(project.init)
 app.command(epilog="Example: stitch doctor --json")(project.doctor)
 app.command(epilog="Example: stitch verify stitched/model_new.py --reference model.py:Net")(verify.verify)
@@ -86,6 +97,21 @@ app.command(epilog="Example: stitch export out/ 7")(history.export)
 app.add_typer(history.sessions, name="sessions")
 app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
+
+
+def _attached() -> bool:
+    """Show the session of this directory's engine until the viewer leaves; False: there is none to show."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and Path(".stitch/engine.json").exists()):
+        return False
+    from stitch_tui.agents.presence import running
+
+    found = running(Path.cwd())
+    if found is None or not found.session:
+        return False
+    from stitch_tui.app import watch
+
+    watch(found)
+    return True
 
 
 def _command() -> Any:

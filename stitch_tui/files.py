@@ -1,11 +1,10 @@
 """Where the configuration files are, and how a file is replaced in one step."""
 
-import os
-import tempfile
 from pathlib import Path
 
 import platformdirs
 
+from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault
 
 CONFIG_NAME = "stitch.toml"
@@ -28,28 +27,8 @@ def write_atomically(path: Path, text: str) -> None:
     path = path.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text)
+        replace_file(path, text.encode())
     except OSError as error:
         raise EnvironmentFault(
             "cannot write", where=str(path), why=error.strerror or str(error), advice="check its permissions"
         ) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            os.fchmod(file.fileno(), path.stat().st_mode & 0o777 if path.exists() else 0o644 & ~_umask())
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

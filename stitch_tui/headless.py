@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import IO
@@ -13,6 +13,7 @@ from stitch_tui.agents import events, goal
 from stitch_tui.agents.state import Iteration, Session, SubtaskState
 from stitch_tui.plain_text import columns, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Flag, Verdict
 
 LABEL = 11
@@ -21,13 +22,15 @@ CLEAR = "\r\x1b[2K"
 """Back to the start of the terminal's line, which becomes empty."""
 SHA = 10
 """Characters of a commit's name that people see."""
+TOLD = (SubtaskState.PAUSED, SubtaskState.APPROVED)
+"""States of a subtask that have a line of their own; the others follow from other events."""
 
 
 class NdjsonPrinter:
     """One event a line on stdout, flushed; the last one is always ``session.finished``."""
 
-    def __init__(self, out: IO[str] = sys.stdout) -> None:
-        self._out = out
+    def __init__(self, out: IO[str] | None = None) -> None:
+        self._out = out or sys.stdout
         self._last: events.Event | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -45,34 +48,41 @@ class NdjsonPrinter:
         except BrokenPipeError:
             raise
         except Exception as error:
-            code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
             if not isinstance(self._last, events.SessionFinished):
-                self(self._finished(code, str(error) or type(error).__name__))
+                self._explain(error)
             raise
 
-    def _finished(self, code: ExitCode, reason: str) -> events.SessionFinished:
-        return events.SessionFinished(
-            seq=self._last.seq + 1 if self._last else 1,
-            time=datetime.now(UTC),
-            session=self._last.session if self._last else "",
-            status=goal.status(code),
-            exit_code=code,
-            reason=reason,
-        )
+    def _explain(self, error: Exception) -> None:
+        """The error, and the end that it made."""
+        known = isinstance(error, StitchError)
+        code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
+        text = str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}"
+        self(self._next(events.Failed(kind=type(error).__name__, text=text, exit_code=code)))
+        self(self._next(events.SessionFinished(status=goal.status(code), exit_code=code, reason=text)))
+
+    def _next(self, event: events.Event) -> events.Event:
+        """`event` behind the last one that was printed."""
+        last = self._last
+        stamp = {"time": datetime.now(UTC), "session": last.session if last else ""}
+        return event.model_copy(update={**stamp, "seq": last.seq + 1 if last else 1})
 
 
 class PlainPrinter:
     """A line for each iteration on stderr; at the end the result and what to do next on stdout."""
 
-    def __init__(self, progress: IO[str] = sys.stderr, answer: IO[str] = sys.stdout) -> None:
-        self._progress, self._answer = progress, answer
+    def __init__(self, progress: IO[str] | None = None, answer: IO[str] | None = None) -> None:
+        self._progress, self._answer = progress or sys.stderr, answer or sys.stdout
         self._session = Session()
         self._failure = ""
-        self._live = progress.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = self._progress.isatty() and os.environ.get("TERM") != "dumb"
 
-    def ending(self) -> AbstractContextManager[None]:
-        """An error that ends a run is reported on stderr by the command line."""
-        return nullcontext()
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Leave a clear line for the error that ends a run: the command line reports it."""
+        try:
+            yield
+        finally:
+            self.doing("")
 
     def __call__(self, event: events.Event) -> None:
         self._session = event.applied_to(self._session)
@@ -122,11 +132,24 @@ class PlainPrinter:
             yield _labelled(label, "nothing to write a kernel for")
 
     @_lines.register
+    def _(self, event: events.SessionResumed) -> Iterator[str]:
+        yield _labelled("goes on", f"session {event.session} on {event.device}")
+
+    @_lines.register
+    def _(self, event: events.Decision) -> Iterator[str]:
+        yield _labelled("decision", event.sentence)
+
+    @_lines.register
+    def _(self, event: events.IterationEnded) -> Iterator[str]:
+        yield f"{event.iteration:>4}  {event.outcome}: {event.reason}"
+
+    @_lines.register
     def _(self, event: events.SubtaskUpdated) -> Iterator[str]:
+        subtask = self._session.subtask(event.subtask)
         if event.state.active:
-            subtask = self._session.subtask(event.subtask)
             self.doing(f"      {subtask.id}  {event.state} {subtask.title}")
-        yield from ()
+        elif event.state in TOLD:
+            yield f"      {subtask.id}  {event.state}"
 
     @_lines.register
     def _(self, event: events.IterationStarted) -> Iterator[str]:
@@ -136,12 +159,16 @@ class PlainPrinter:
 
     @_lines.register
     def _(self, event: events.VerdictReached) -> Iterator[str]:
-        shown, verdict = self._session.iteration(event.iteration), event.verdict
-        tried = shown.candidate.strategy if shown.candidate else "all kernels in one program"
-        said = ", ".join((*_measured(verdict), *_built(verdict)))
+        verdict = event.verdict
+        tried = self._session.iteration(event.iteration).candidate
         who = f"{event.iteration:>4}  {event.subtask or 'program':<9}"
-        yield f"{who}{verdict.category}, {event.outcome}: {tried}"
-        yield f"{'':15}{said if verdict.correct or not said else f'{verdict.summary}; {said}'}"
+        error = [f"error {text}"] if (text := _error(verdict)) else []
+        strategy = [tried.strategy] if tried else []
+        said = ", ".join((*error, *_speedups(verdict), *_built(verdict), *strategy))
+        kept = "" if event.outcome is Outcome.KEPT else f", {event.outcome}"
+        yield f"{who}{verdict.category}{kept}: {said}"
+        if not verdict.correct:
+            yield f"{'':15}{verdict.summary}"
 
     @_lines.register
     def _(self, event: events.Routed) -> Iterator[str]:
@@ -189,7 +216,9 @@ def summary(session: Session, end: events.SessionFinished, *, told: str = "") ->
 
 
 def _rows(session: Session) -> Iterator[tuple[str, ...]]:
-    yield "subtask", "state", "verdict", "error of limit", "speedup", "tries", "commit", "what"
+    timed = any(shown.verdict and shown.verdict.timing for shown in session.iterations)
+    speedup = "speedup" if timed else ""
+    yield "subtask", "state", "verdict", "error of limit", speedup, "tries", "commit", "what"
     for subtask in session.plan.subtasks if session.plan else ():
         shown = session.best_of(subtask) or _last(session, subtask.id)
         what = subtask.title if shown or not subtask.reason else f"{subtask.title}: {subtask.reason}"
@@ -227,15 +256,15 @@ def _next_steps(session: Session) -> Iterator[str]:
         verify = f"stitch verify stitched/model_new.py --reference {session.reference}"
         steps += [
             ("stitch show best", "the best one: message, files, changes"),
-            ("stitch apply", "bring it into your tree as stitched/"),
-            (verify, "judge it there again, also after your own edits"),
+            ("stitch apply", "bring it into your tree as stitched/; to judge it there again:"),
+            ("", verify),
         ]
     elif session.iterations:
         steps += [("stitch show last", "the last one: message, files, changes")]
     else:
         steps += [("stitch doctor", "what this machine has and lacks")]
-    yield "next"
-    yield from columns((f"  {command}", why) for command, why in steps)
+    labels = ("next", *("" for _ in steps[1:]))
+    yield from columns((label, *step) for label, step in zip(labels, steps, strict=True))
 
 
 def _measured(verdict: Verdict) -> Iterator[str]:
@@ -257,7 +286,7 @@ def _speedups(verdict: Verdict) -> Iterator[str]:
 
 def _built(verdict: Verdict) -> Iterator[str]:
     if verdict.build is not None and verdict.build.ok:
-        yield "build from the cache" if verdict.build.cached else f"built in {verdict.build.seconds:.1f} s"
+        yield "build cached" if verdict.build.cached else f"built in {verdict.build.seconds:.1f} s"
 
 
 def _last(session: Session, subtask: str) -> Iteration | None:

@@ -1,6 +1,27 @@
-"""Property tests are deterministic and have no deadline: the machine may be busy."""
+"""What all tests share: deterministic properties, and one cache of builds for the emulator.
 
+Property tests have no deadline: the machine may be busy.
+"""
+
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from stitch_tui.tools.emulator import Emulator
 
 settings.register_profile("stitch", deadline=None, derandomize=True)
 settings.load_profile("stitch")
+
+
+@pytest.fixture(scope="session")
+def cache_home(pytestconfig: pytest.Config) -> Path:
+    """An XDG_CACHE_HOME that outlives the run and that workers share: builds are keyed by content."""
+    assert pytestconfig.cache
+    return Path(pytestconfig.cache.mkdir("home"))
+
+
+@pytest.fixture(scope="session")
+def emulator(cache_home: Path) -> Emulator:
+    """With the cache that a command run under `cache_home` uses."""
+    return Emulator(cache_home / "stitch" / "emulator")

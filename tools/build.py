@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from stitch_tui.tools import process, ptxas
-from stitch_tui.tools.build_cache import BuildCache, Entry, key_of
+from stitch_tui.tools.build_cache import BuildCache, Entry, file_digest, key_of
 from stitch_tui.tools.compile_slots import compile_slot, total_bytes
 from stitch_tui.tools.compiler_faults import compiler_error, raise_if_machine, starved, unexplained
 from stitch_tui.tools.diagnostics import findings
@@ -76,7 +76,7 @@ def _stored(entry: Entry) -> Build | None:
         return None
     try:
         build = Build.model_validate_json((entry.path / RECORD).read_bytes())
-        intact = _sha256(entry.path / OUTPUT) == build.artifact_sha256
+        intact = file_digest(entry.path / OUTPUT) == build.artifact_sha256
     except (OSError, ValidationError):
         return None
     return _located(build, entry.path).model_copy(update={"cached": True}) if intact else None
@@ -84,10 +84,6 @@ def _stored(entry: Entry) -> Build | None:
 
 def _located(build: Build, folder: Path) -> Build:
     return build.model_copy(update={"artifact": str(folder / OUTPUT), "log": str(folder / LOG)})
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _in_words_of(build: Build, name: str) -> Build:
@@ -150,7 +146,7 @@ class _Job:
             command=self.plan.command,
             arch=", ".join(sorted(ptxas.built_for(log))) or self.plan.arch,
             source_sha256=hashlib.sha256(self.snapshot.source).hexdigest(),
-            artifact_sha256=_sha256(artifact) if ok else "",
+            artifact_sha256=file_digest(artifact) if ok else "",
             key=self.key,
             compiler=self.plan.toolkit.compiler,
             seconds=done.seconds,

@@ -38,6 +38,15 @@ def key_of(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
+def file_digest(path: Path) -> str:
+    """Hex SHA-256 of a file; empty when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
@@ -160,11 +169,6 @@ class BuildCache:
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.unlink(missing_ok=True)
-
-
-def prune_cache(cache: Path, max_bytes: int) -> int:
-    """`BuildCache.prune` of the cache at that folder."""
-    return BuildCache(cache).prune(max_bytes)
 
 
 def _discard(path: Path, scratch: Path) -> None:

@@ -171,7 +171,7 @@ def counters_check(parameters: Path, found: Sequence[CudaDevice]) -> Check:
         text = parameters.read_text(encoding="utf-8", errors="replace")
     except OSError:
         why = "the driver does not say" if found else "no NVIDIA driver"
-        fix = "run `ncu` once to see" if found else "only a GPU has them"
+        fix = "run `ncu` once to see" if found else "needs an NVIDIA GPU and its driver"
         return Check(name, State.ABSENT, why, fix)
     if "RmProfilingAdminOnly: 1" not in text:
         return Check(name, State.OK, "open to every user")

@@ -74,10 +74,15 @@ class Judge:
         self._stage = ""
         self._dead: StitchError | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.StreamWriter | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:  # nobody calls __aexit__ then
+            await self.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -168,7 +173,8 @@ class Judge:
             return
         self._dead = self._dead or UsageError("the judge has been closed")
         leader = self._process.pid
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _FAREWELL_S)
         await self._kill_all()
@@ -177,8 +183,9 @@ class Judge:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+        if self._writer is not None:
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
 
     async def _spawn(self, descriptor: int) -> asyncio.subprocess.Process:
         try:
@@ -208,6 +215,7 @@ class Judge:
 
     async def _answer(self, request: Json, limit: list[float], on_event: OnEvent | None) -> Any:
         loop = asyncio.get_running_loop()
+        assert self._writer
         async with asyncio.timeout(limit[0]) as clock:
             with contextlib.suppress(ConnectionError):
                 self._writer.write(json.dumps(request).encode() + b"\n")

@@ -72,7 +72,7 @@ class Lease:
                 "the GPU is held by another stitch process",
                 where=self.uuid,
                 why=self.holder(),
-                advice="wait for it, or end it with stitch stop",
+                advice="wait for it, or end that process",
             ) from error
         try:
             _write(descriptor, {"pid": os.getpid(), "purpose": purpose, "since": time.time()})

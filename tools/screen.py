@@ -30,6 +30,15 @@ FORBIDDEN_TYPES = {
 }
 _ENDS = "ends the process: return STITCH_CUDA_ERROR instead"
 QUESTIONS = {
+    **dict.fromkeys(
+        (
+            "cudaStreamSetAttribute",
+            "cudaDeviceSetLimit",
+            "cudaCtxResetPersistingL2Cache",
+            "cudaMemPrefetchAsync",
+        ),
+        "may keep data in the L2 cache between calls",
+    ),
     **dict.fromkeys(("exit", "_exit", "_Exit", "quick_exit", "abort", "atexit"), _ENDS),
     "getenv": "reads the environment",
     "secure_getenv": "reads the environment",

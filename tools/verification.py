@@ -8,7 +8,6 @@
 """
 
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,9 +19,10 @@ from typing import Any
 from stitch_tui.tools.addressed import presentable
 from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.bundle.emulation import emulated
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.decorative import emptied, uses_library
-from stitch_tui.tools.emulator import Mode
+from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.lease import Lease
@@ -34,7 +34,6 @@ from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Tri
 __all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
 
 BOOT = Path(__file__).parent / "worker" / "boot.py"
-KERNEL_HOST = Path(__file__).parent / "worker" / "kernel_host.py"
 CHECK_SECONDS = 1800.0
 """For one call of the judge: the trials of one stage together."""
 BUILD_SECONDS = 180.0
@@ -198,11 +197,8 @@ class _Verification:
         if not self._screened(source):
             return self._concluded()
         self._stage("build")
-        watched = await emulator.build(source, Mode.CHECK, timeout=BUILD_SECONDS)
-        if not self._built(watched):
-            return self._concluded()
-        fast = await emulator.build(source, Mode.FAST, timeout=BUILD_SECONDS)
-        if not self._built(fast):
+        watched, fast = await _both_builds(emulator, source)
+        if not self._built(watched) or not self._built(fast):
             return self._concluded()
         if await self._check("emulator", self._emulator_runner(watched, 0), _WATCHED, watched):
             runner = self._emulator_runner(fast, SHUFFLED)
@@ -252,15 +248,8 @@ class _Verification:
         if emulator is None:
             raise EnvironmentFault("there is neither a GPU nor a C++ compiler", advice="install g++")
         self._stage("build")
-        hosts = {}
-        for name, source in kernels.items():
-            build = await emulator.build(source, Mode.FAST, timeout=BUILD_SECONDS)
-            if not self._built(build):
-                return None
-            hosts[name] = {"argv": emulator.runner_argv(build), "env": emulator.runner_env()}
-        table = folder / "kernels.json"
-        table.write_text(json.dumps(hosts), encoding="utf-8")
-        return {"STITCH_HOST": str(KERNEL_HOST), "STITCH_KERNELS": str(table)}
+        ready = await emulated(kernels, emulator, folder, timeout=BUILD_SECONDS)
+        return ready.environment if all(map(self._built, ready.builds)) else None
 
     def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
         return {
@@ -417,3 +406,15 @@ _HOLLOW: Json = {"full": 0, "distributions": False, "metamorphic": False, "decor
 """Trials for a candidate whose kernels were emptied: one, which must fail."""
 _WATCHED: Json = {"full": 0, "distributions": False, "metamorphic": False}
 """Trials for the instrumented emulator, which is slow: the task's own inputs on every small shape."""
+
+
+async def _both_builds(emulator: Emulator, source: Path) -> list[Build]:
+    """The watched build and the fast one, side by side; neither goes on after the other's fault."""
+    modes = (Mode.CHECK, Mode.FAST)
+    builds = [asyncio.create_task(emulator.build(source, mode, timeout=BUILD_SECONDS)) for mode in modes]
+    try:
+        return await asyncio.gather(*builds)
+    finally:
+        for build in builds:
+            build.cancel()
+        await asyncio.gather(*builds, return_exceptions=True)

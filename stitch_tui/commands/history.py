@@ -46,7 +46,7 @@ def show(number: Number, session: Session = None, json: Json = False) -> None:
         say_json(_data(shown.commit) | {"files": shown.files, "diff": shown.diff})
         return
     say(f"commit {shown.commit.sha}\n{shown.commit.author}, {shown.commit.time:%Y-%m-%d %H:%M %z}\n")
-    say(shown.message)
+    say(f"{shown.message.rstrip()}\n")
     say("\n".join(f"  stitched/{name}" for name in shown.files))
     say(f"\n{shown.diff}")
 
@@ -159,10 +159,10 @@ def prune(
 ) -> None:
     """Remove the branches of old local sessions.
 
-    Prints how to bring each back.
+    One that is checked out somewhere stays.  Prints how to bring each back.
     """
     history = _history()
-    old = [session for session in history.sessions() if session.local][keep:]
+    old = history.old(keep)
     for session in old if not dry_run else ():
         history.delete(session.name)
     if json:

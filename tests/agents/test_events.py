@@ -8,6 +8,7 @@ import sessions
 from pydantic import ValidationError
 
 from stitch_tui.agents import events
+from stitch_tui.agents.schema import schema
 from stitch_tui.agents.state import SubtaskState
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category
@@ -55,4 +56,4 @@ def test_a_line_that_is_no_event_is_refused(line: str) -> None:
 
 def test_the_published_schema_is_the_one_the_models_generate() -> None:
     published = json.loads((ROOT / "docs" / "events.schema.json").read_text())
-    assert published == events.schema(), "run: python -m stitch_tui.agents.schema"
+    assert published == schema(), "run: python -m stitch_tui.agents.schema"

@@ -52,7 +52,7 @@ def test_the_table_shows_the_best_attempt_and_says_functional() -> None:
 
 def test_the_end_says_what_to_do_next() -> None:
     _, answer = printed(whole_session())
-    assert "  stitch log" in answer
+    assert "next  stitch log" in answer
     assert "stitch apply" not in answer, "the program was not judged"
 
 

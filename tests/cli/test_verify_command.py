@@ -31,8 +31,8 @@ extern "C" int stitch_run(const stitch_call* c) {
 
 
 @pytest.fixture
-def candidate(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def candidate(project: Path, monkeypatch: pytest.MonkeyPatch, cache_home: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home))
     (project / "relu.py").write_text(REFERENCE)
     kernel = project / "relu.cu"
     kernel.write_text(KERNEL.replace("FLOOR", "0.f"))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stitch_tui.tools import paths
-from stitch_tui.tools.build_cache import BuildCache, disk_errors, key_of, prune_cache
+from stitch_tui.tools.build_cache import BuildCache, disk_errors, key_of
 from stitch_tui.tools.errors import EnvironmentFault
 
 ROOT = Path(__file__).parents[2]
@@ -120,9 +120,9 @@ def test_pruning_deletes_what_was_used_longest_ago_and_keeps_what_is_recent(tmp_
     built = [asyncio.run(build(cache, key, "x" * 10_000)) for key in keys]
     os.utime(built[0], (2, 2))
     os.utime(built[1], (1, 1))
-    assert prune_cache(tmp_path, max_bytes=25_000) > 0
+    assert BuildCache(tmp_path).prune(max_bytes=25_000) > 0
     assert [path.is_dir() for path in built] == [True, False, True]
-    prune_cache(tmp_path, max_bytes=0)
+    BuildCache(tmp_path).prune(max_bytes=0)
     assert [path.is_dir() for path in built] == [False, False, True]
 
 
@@ -140,7 +140,7 @@ def test_pruning_leaves_a_build_that_is_locked(tmp_path: Path) -> None:
 
 
 def test_pruning_an_absent_cache_frees_nothing(tmp_path: Path) -> None:
-    assert prune_cache(tmp_path / "never", 0) == 0
+    assert BuildCache(tmp_path / "never").prune(0) == 0
 
 
 def test_a_full_disk_is_an_environment_fault_that_names_the_path(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def _summary(program: Program) -> Iterator[str]:
         yield from (f"* not checked: {one_line(line)}" for line in verdict.unchecked)
     yield ""
     yield (
-        f"CUDA kernels, {len(program.stitched)} of them, own {owned} of {len(program.graph.nodes)} operators "
-        f"and cover {covered.share:.0%}, {_BASIS[covered.basis]}. PyTorch runs the rest."
+        f"CUDA kernels ({len(program.stitched)}) compute {owned} of {len(program.graph.nodes)} operators, "
+        f"{covered.share:.0%} {_BASIS[covered.basis]}. PyTorch runs the rest."
     )
 
 
@@ -110,7 +110,8 @@ def _use(program: Program) -> Iterator[str]:
     yield (
         f"`model_new.py` holds `ModelNew`, which takes the constructor arguments, inputs and `state_dict` of "
         f"`{program.reference.class_name}` in {program.reference.mode} mode. It needs torch, an NVIDIA GPU "
-        "and nvcc, not stitch. Without a GPU, `stitch verify stitched/model_new.py` runs it on the emulator."
+        "and nvcc, not stitch. Without a GPU the emulator runs it: "
+        "`stitch verify stitched/model_new.py --reference REF`."
     )
     yield ""
     yield f"Reference: `reference.py`, sha256 `{program.reference.sha256}`."

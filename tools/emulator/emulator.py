@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stitch_tui.tools.build_cache import BuildCache, Entry, file_digest, key_of
 from stitch_tui.tools.emulator.diagnostics import linker_errors
 from stitch_tui.tools.emulator.findings import located
 from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused, require_room
 from stitch_tui.tools.emulator.ptx_front_end import PtxFrontEnd
 from stitch_tui.tools.emulator.source_front_end import SourceFrontEnd
 from stitch_tui.tools.emulator.sources import Sources, read_sources
-from stitch_tui.tools.emulator.store import Store, digest, digest_files, file_digest
 from stitch_tui.tools.emulator.toolchain import (
     ABI,
     HEADERS,
@@ -33,6 +33,10 @@ from stitch_tui.tools.verdict import Build, Category, Finding
 RUNTIME_S = 300.0
 """Limit on compiling the runtime itself, once for each mode: 5 s of CPU time on an idle machine."""
 DEVICE = "emulator"
+EXECUTABLE, RECORD = "candidate", "build.json"
+"""Files of a candidate's cache entry."""
+OBJECT, SEAL = "runtime.o", "runtime.sha256"
+"""Files of a runtime's."""
 
 
 class Emulator:
@@ -49,7 +53,7 @@ class Emulator:
     def __init__(self, cache: Path, cxx: str | None = None) -> None:
         self.compiler = find_compiler(cxx)
         self.nvcc = shutil.which("nvcc")
-        self.store = Store(cache)
+        self.cache = BuildCache(cache)
         self._tools: Toolchain | None = None
 
     async def build(
@@ -118,12 +122,11 @@ class Emulator:
         return [ptx] if wanted == FrontEnd.PTX else [source, ptx]
 
     async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, timeout: float) -> Build:
-        emulator = _digest_below(HERE, ABI)
-        key = digest(compiler.kind, mode, compiler.identity(mode), emulator, sources.sha256)[:32]
+        key = key_of(compiler.kind, mode, compiler.identity(mode), _contents(HERE, ABI), sources.sha256)
         runtime = await self._runtime(compiler.kind, mode)
-        async with self.store.only_builder(key):
-            if kept := _kept(self.store.root / key):
-                return kept
+        async with self.cache.entry(key) as entry:
+            if stored := _stored(entry):
+                return stored
             plain = Build(
                 ok=False,
                 device=DEVICE,
@@ -132,19 +135,19 @@ class Emulator:
                 key=key,
                 compiler=(await self._toolchain()).version,
             )
-            with self.store.workspace() as folder:
+            with entry.staging() as folder:
                 deadline = Deadline.after(timeout)
                 try:
                     objects = await compiler.compile(sources, mode, folder, deadline)
                     await self._link(objects, runtime, folder, deadline)
                 except Refused as refused:
                     return plain.model_copy(update={"diagnostics": refused.findings, "log": refused.log})
-                return self._publish(plain, objects, folder)
+                return _published(plain, objects, folder, entry)
 
     async def _link(self, objects: Objects, runtime: Path, folder: Path, deadline: Deadline) -> None:
         """The runtime goes first: its globals must exist before the candidate's constructors run."""
         argv = [self.compiler, str(runtime), *(path.name for path in objects.paths)]
-        argv += ["-no-pie", "-pthread", "-o", "candidate"]
+        argv += ["-no-pie", "-pthread", "-o", EXECUTABLE]
         done = await run(argv, timeout=deadline.left, cwd=folder, env=environment())
         require_room(done, folder)
         if not done.ok:
@@ -152,69 +155,69 @@ class Emulator:
             other = Finding(category=Category.LINK_ERROR, message="the linker failed or took too long")
             raise Refused(said or (other,), done.stderr)
 
-    def _publish(self, plain: Build, objects: Objects, folder: Path) -> Build:
-        for path in objects.paths:
-            path.unlink()
-        facts = {
-            "ok": True,
-            "artifact": str(self.store.root / plain.key / "candidate"),
-            "command": objects.command,
-            "artifact_sha256": file_digest(folder / "candidate"),
-        }
-        build = plain.model_copy(update=facts)
-        (folder / "build.json").write_text(build.model_dump_json(), encoding="utf-8")
-        self.store.publish(folder, plain.key)
-        return build
-
     async def _runtime(self, front_end: FrontEnd, mode: Mode) -> Path:
         """The emulator's own object file for this mode, compiled once."""
         tools = await self._toolchain()
         flags = tools.runtime_flags(mode, front_end)
-        key = digest(tools.version, *flags, _digest_below(RUNTIME, HEADERS, ABI))[:16]
-        name = f"runtime-{front_end}-{mode}-{key}.o"
-        made = self.store.root / name
-        async with self.store.only_builder(name):
-            if _whole(made):
-                return made
-            with self.store.workspace() as folder:
-                argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", name]
-                done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
-                require_room(done, folder)
-                if not done.ok:
-                    why = next(
-                        (line for line in done.stderr.splitlines() if "error" in line), "it took too long"
-                    )
-                    raise EnvironmentFault(
-                        "the emulator's runtime does not compile", where=tools.path, why=why
-                    )
-                seal = folder / f"{name}.sha256"
-                seal.write_text(file_digest(folder / name), encoding="ascii")
-                self.store.publish(seal, seal.name)
-                return self.store.publish(folder / name, name)
+        key = key_of("runtime", tools.version, *flags, _contents(RUNTIME, HEADERS, ABI))
+        async with self.cache.entry(key) as entry:
+            made = entry.path / OBJECT
+            if not _sealed(made):
+                with entry.staging() as folder:
+                    argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", OBJECT]
+                    done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
+                    require_room(done, folder)
+                    if not done.ok:
+                        errors = (line for line in done.stderr.splitlines() if "error" in line)
+                        raise EnvironmentFault(
+                            "the emulator's runtime does not compile",
+                            where=tools.path,
+                            why=next(errors, "it took too long"),
+                            advice="set PATH so that a newer g++ or clang++ comes first",
+                        )
+                    (folder / SEAL).write_text(file_digest(folder / OBJECT), encoding="ascii")
+                    entry.publish(folder)
+            return made
 
 
-def _kept(folder: Path) -> Build | None:
-    """A finished build, unless somebody deleted or changed a part of it: then it is made anew."""
+def _stored(entry: Entry) -> Build | None:
+    """The finished build, unless somebody deleted or changed a part of it: then it is made anew."""
     try:
-        build = Build.model_validate_json((folder / "build.json").read_bytes())
+        build = Build.model_validate_json((entry.path / RECORD).read_bytes())
     except (OSError, ValueError):
         return None
-    artifact = folder / "candidate"
+    artifact = entry.path / EXECUTABLE
     if not build.artifact_sha256 or file_digest(artifact) != build.artifact_sha256:
         return None
     return build.model_copy(update={"cached": True, "artifact": str(artifact)})
 
 
-def _whole(made: Path) -> bool:
-    """Is the file the one that was sealed when it was made?"""
-    seal = made.with_name(f"{made.name}.sha256")
+def _sealed(made: Path) -> bool:
+    """Is the runtime the one that was written down when it was made?"""
+    seal = made.with_name(SEAL)
     return seal.is_file() and seal.read_text(encoding="ascii", errors="replace") == file_digest(made)
 
 
-def _digest_below(*folders: Path) -> str:
-    """Over every file of these folders: the emulator itself is part of every key."""
+def _published(plain: Build, objects: Objects, folder: Path, entry: Entry) -> Build:
+    for path in objects.paths:
+        path.unlink()
+    facts = {
+        "ok": True,
+        "artifact": str(entry.path / EXECUTABLE),
+        "command": objects.command,
+        "artifact_sha256": file_digest(folder / EXECUTABLE),
+    }
+    build = plain.model_copy(update=facts)
+    (folder / RECORD).write_text(build.model_dump_json(), encoding="utf-8")
+    entry.publish(folder)
+    return build
+
+
+def _contents(*folders: Path) -> str:
+    """A key over every file of these folders: the emulator itself is part of every build's key."""
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
-    return digest_files(path for path in files if "__pycache__" not in path.parts)
+    own = sorted(path for path in files if "__pycache__" not in path.parts)
+    return key_of(*(part for path in own for part in (path.name, path.read_bytes())))
 
 
 def _most_telling(builds: Sequence[Build]) -> Build:

@@ -46,6 +46,7 @@ CATEGORIES = {
     "unsupported": Category.UNSUPPORTED,
     "out-of-memory": Category.OUT_OF_MEMORY_GPU,
     "exit": Category.HACK_SUSPECTED,
+    "forbidden-call": Category.HACK_SUSPECTED,
 }
 """Any other kind is `Category.ILLEGAL_ACCESS`: foreign pointers, freed memory, traps, aborts, asserts."""
 

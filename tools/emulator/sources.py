@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools.emulator.store import digest
+from stitch_tui.tools.build_cache import key_of
 from stitch_tui.tools.emulator.toolchain import ABI, HEADERS, HERE
 
 INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]""", re.M)
@@ -21,7 +21,7 @@ class Sources:
 
     @property
     def sha256(self) -> str:
-        return digest(*(part for path, text in self.texts.items() for part in (self.name(path), text)))
+        return key_of(*(part for path, text in self.texts.items() for part in (self.name(path), text)))
 
     def local(self, includer: Path, name: str) -> Path | None:
         """The candidate's own file that an include means: beside the includer, else beside the ``.cu``."""

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
-from stitch_tui.tools.history.folders import replace_file, state_folder
+from stitch_tui.tools.history.folders import state_folder
 from stitch_tui.tools.history.read import Commit, Session, files
 from stitch_tui.tools.history.repository import Repository, failed
 from stitch_tui.tools.history.trailers import safe_path

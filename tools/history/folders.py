@@ -1,12 +1,13 @@
 """Names of sessions, and the `.stitch/` folder that hides itself from git."""
 
-import os
+import errno
 import re
-import secrets
+import shutil
 from collections.abc import Container
 from datetime import datetime
 from pathlib import Path
 
+from stitch_tui.tools.atomic_write import replace_file, writing
 from stitch_tui.tools.errors import EnvironmentFault
 
 
@@ -28,38 +29,26 @@ def state_folder(project: Path) -> Path:
         EnvironmentFault: something else has that name, or it cannot be made.
     """
     folder = project / ".stitch"
+    made = not folder.exists()
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.is_symlink():
-            raise FileExistsError("it is a symbolic link")
-        folder.chmod(0o700)
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            replace_file(ignore, b"*\n")
-    except OSError as error:
-        raise EnvironmentFault(
-            "cannot use the .stitch folder",
-            where=str(folder),
-            why=error.strerror or str(error),
-            advice="move away what is there, or make the project folder writable",
-        ) from error
+        with writing(folder, "cannot use the .stitch folder"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if folder.is_symlink():
+                raise FileExistsError(errno.EEXIST, "it is a symbolic link")
+            folder.chmod(0o700)
+            ignore = folder / ".gitignore"
+            if not ignore.exists():
+                replace_file(ignore, b"*\n")
+    except EnvironmentFault:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)  # a full disk: leave nothing half made
+        raise
     return folder
 
 
 def work_folder(project: Path, session: str) -> Path:
     """`.stitch/work/<session>/`, made when absent: the session's current files, for human and agents."""
     folder = state_folder(project) / "work" / session
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder, "cannot make the session's folder"):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half written."""
-    temporary = path.with_name(f".stitch-{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as out:
-            out.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

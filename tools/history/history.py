@@ -153,16 +153,10 @@ class History(Archive):
         self._branches.pop(session, None)
         return chosen.tip
 
-    def prune(self, keep: int) -> dict[str, str]:
-        """Delete all local sessions but the latest `keep` -> name to the commit that was its last.
-
-        A session that is checked out somewhere stays.
-        """
-        pruned = {}
-        for session in [session for session in self.sessions() if session.local][max(keep, 0) :]:
-            if not commits.checked_out_at(self.repository, session.ref):
-                pruned[session.name] = self.delete(session.name)
-        return pruned
+    def old(self, keep: int) -> list[Session]:
+        """All local sessions but the latest `keep`, and but those that are checked out somewhere."""
+        local = [session for session in self.sessions() if session.local][max(keep, 0) :]
+        return [s for s in local if not commits.checked_out_at(self.repository, s.ref)]
 
     def apply(
         self, n: Number = "best", session: str | None = None, *, commit: bool = False, force: bool = False

@@ -17,9 +17,11 @@ from .cuda_driver import CudaDriver, CudaDriverError
 
 ALIGNMENT = 256
 GUARD_BYTES = 4096
-_GUARD = (0xFD, 0xFF)
-"""Repeated it is a NaN in every floating type, so that a read past a tensor's end shows in the result
-(a small number would hide), and it differs from the poison, so that copied poison shows as a write."""
+_GUARD_LOW, _GUARD_KINDS, _GUARD_HIGH = 0xF1, 14, 0xFF
+"""Pairs of bytes that are a NaN in every floating type, so that a read past a tensor's end shows in the
+result (a small number would hide).  They differ from the poison, so that copied poison shows as a write,
+and from each other: arithmetic keeps a NaN's bits, and a NaN that was read in one guard zone must not
+look untouched when it is written into another."""
 POISON = 0xFF
 """A NaN in every floating type, -1 in every integer type."""
 HOST_ARENA_BYTES = 64 << 30
@@ -191,9 +193,10 @@ def broken_guards(arena: Arena, layout: Layout) -> list[str]:
 
 
 def _pattern(start: int, end: int, device: torch.device) -> Tensor:
-    phase = (_GUARD * 2)[start % 2 : start % 2 + 2]
-    pair = torch.tensor(phase, dtype=torch.uint8, device=device)
-    return pair.repeat((end - start + 1) // 2)[: end - start]
+    """The guard's bytes from `start` to `end`, a function of their offsets alone."""
+    where = torch.arange(start, end, device=device)
+    low = _GUARD_LOW + (where // 2 * 40503 >> 5) % _GUARD_KINDS
+    return torch.where(where % 2 == 0, low, _GUARD_HIGH).to(torch.uint8)
 
 
 def _aligned(offset: int) -> int:

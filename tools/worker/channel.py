@@ -43,6 +43,7 @@ _SIGNAL_CATEGORIES = {
     signal.SIGSEGV: "illegal_access",
     signal.SIGBUS: "illegal_access",
     signal.SIGKILL: "out_of_memory_host",
+    signal.SIGSYS: "hack_suspected",
 }
 
 

@@ -1,8 +1,9 @@
 """Give up rights, then become another program: ``confine.py OPTIONS -- ARGV...``.  Linux x86-64, no torch.
 
-Options: ``--network`` an own network namespace; ``--alone`` no child processes; ``--write DIR`` (repeated)
-the only folders that may be written.  What the kernel refuses is left out; ``--report FD`` names, one a
-line, what is active.  Everything here is inherited and cannot be undone by the program.
+Options: ``--network`` an own network namespace; ``--filter`` no internet sockets and no access to other
+processes; ``--alone`` with it, no child processes; ``--write DIR`` (repeated) the only folders that may
+be written.  What the kernel refuses is left out; ``--report FD`` names, one a line, what is active.
+Everything here is inherited and cannot be undone by the program.
 """
 
 import argparse
@@ -38,18 +39,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--network", action="store_true")
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--filter", action="store_true")
     parser.add_argument("--write", action="append", default=[])
     parser.add_argument("--report", type=int, default=-1)
     parser.add_argument("argv", nargs="+")
     options = parser.parse_args()
-    active = confine(network=options.network, alone=options.alone, write=options.write)
+    active = confine(
+        network=options.network, alone=options.alone, filtered=options.filter, write=options.write
+    )
     if options.report >= 0:
         os.write(options.report, "".join(f"{name}\n" for name in active).encode())
         os.close(options.report)
     os.execvp(options.argv[0], options.argv)
 
 
-def confine(*, network: bool, alone: bool, write: Sequence[str]) -> list[str]:
+def confine(*, network: bool, alone: bool, filtered: bool, write: Sequence[str]) -> list[str]:
     """Confine this process; returns what is active, in words."""
     steps: list[tuple[str, Callable[[], bool]]] = [
         ("limits on processes and core dumps", _limit),
@@ -60,7 +64,8 @@ def confine(*, network: bool, alone: bool, write: Sequence[str]) -> list[str]:
     if write:
         steps.append(("read-only files outside its folder", lambda: _read_only_but(write)))
     words = "no internet sockets, no access to other processes' memory"
-    steps.append((words + (", no child processes" if alone else ""), lambda: _filter_calls(alone)))
+    if filtered:
+        steps.append((words + (", no child processes" if alone else ""), lambda: _filter_calls(alone)))
     return [name for name, step in steps if step()]
 
 

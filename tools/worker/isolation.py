@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 CONFINE = Path(__file__).with_name("confine.py")
@@ -18,6 +18,10 @@ class Isolation:
     refused either way."""
     alone: bool = True
     """No child processes; off for Python modules, which compile and start kernel hosts."""
+    read_only: bool = True
+    """No files outside the work folder and the devices are written."""
+    filtered: bool = True
+    """No internet sockets, no access to other processes' memory."""
 
     def prefix(self, work: Path, report: int) -> list[str]:
         """The command that confines itself and becomes the command behind it.
@@ -29,7 +33,15 @@ class Isolation:
         command = [sys.executable, "-I", "-S", str(CONFINE), "--report", str(report)]
         command += ["--network"] if self.network_namespace else []
         command += ["--alone"] if self.alone else []
-        return [*command, "--write", str(work), "--write", "/dev", "--"]
+        command += ["--filter"] if self.filtered else []
+        command += ["--write", str(work), "--write", "/dev"] if self.read_only else []
+        return [*command, "--"]
+
+    def weaker(self) -> list["Isolation"]:
+        """This one, then what is left of it when the device's driver does not start under it."""
+        found = [self, replace(self, alone=False), replace(self, read_only=False)]
+        found += [replace(self, alone=False, read_only=False), replace(self, alone=False, filtered=False)]
+        return list(dict.fromkeys([*found, replace(self, alone=False, read_only=False, filtered=False)]))
 
 
 def reported(descriptor: int) -> list[str]:

@@ -61,12 +61,21 @@ def _permuted(exam: Examination, variant: str, tensors: list[Tensor], seed: int)
 def _again_and_again(exam: Examination, variant: str) -> None:
     """More calls than a candidate can expect, new values in each: it cannot count how long it is watched."""
     calls = MODULE_CALLS if exam.module else LIBRARY_CALLS
-    for number in range(secrets.randbelow(calls) + calls):
-        seed = secrets.randbits(31)
-        tensors = exam.draw(variant, seed)
-        if number == 0:
-            exam.rig.bind(tensors)
-        exam.trial(f"call after call/{variant}", seed, tensors, quiet=True)
+    seed = secrets.randbits(31)
+    base = exam.draw(variant, seed)
+    exam.rig.bind(base)
+    for _ in range(secrets.randbelow(calls) + calls):
+        tensors = [
+            _turned(tensor) if activation else tensor
+            for tensor, activation in zip(base, exam.border.activations, strict=True)
+        ]
+        exam.trial(f"call after call/{variant}", seed, tensors, quiet=True, made_up=True)
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    """The same elements in other places, floating ones scaled: new values without drawing them."""
+    turned = tensor.flatten().roll(secrets.randbelow(max(1, tensor.numel()))).reshape(tensor.shape)
+    return turned * (1 + secrets.randbelow(1000) / 1000) if tensor.is_floating_point() else turned
 
 
 def _elsewhere(exam: Examination, variant: str) -> None:

@@ -2,9 +2,11 @@
 
 import os
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,6 +24,8 @@ _FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFF
 _DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES.values())}
 LATE_SECONDS, LATE_STEP_SECONDS = 0.3, 0.02
 """How long, and how often, a wrong result is looked at again."""
+BOOT = Path(__file__).parent / "boot.py"
+_CUDA_STARTS: dict[Isolation, bool] = {}
 _DEVICE_RESERVE = 256 << 20
 """Device memory beyond the tensors that a first arena holds for workspace and bound memory."""
 
@@ -244,8 +248,33 @@ class Rig:
         if old:
             old.close()
 
-    def _isolation(self) -> Isolation:
-        return for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
+    def _isolation(self) -> Isolation | None:
+        """The strictest confinement that works here; on a GPU CUDA must start under it, tried once."""
+        wanted = for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
+        if self.device.type != "cuda":
+            return wanted
+        working = next((weaker for weaker in wanted.weaker() if self._cuda_starts(weaker)), None)
+        if working != wanted:
+            self.notes.append("the runner is confined less: CUDA does not start under full confinement here")
+        return working
+
+    def _cuda_starts(self, isolation: Isolation) -> bool:
+        """Does a runner without a candidate start, and map the arena, when confined like this?"""
+        if isolation not in _CUDA_STARTS:
+            assert self._arena
+            try:
+                Channel(
+                    [sys.executable, str(BOOT), "runner", "cuda"],
+                    arena=self._arena.announce(),
+                    load="libc.so.6",
+                    env=self.launch.env,
+                    descriptors=self._arena.descriptors,
+                    isolation=isolation,
+                ).close()
+                _CUDA_STARTS[isolation] = True
+            except CandidateFault:
+                _CUDA_STARTS[isolation] = False
+        return _CUDA_STARTS[isolation]
 
     def _write(self, tensors: Sequence[Tensor]) -> None:
         assert self._arena

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, read_bundle, render
 from stitch_tui.tools.bundle.emulation import emulated
-from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.graph import Graph, region_of
 from stitch_tui.tools.worker.export import export
 from stitch_tui.tools.worker.reference import Options, Reference
@@ -162,11 +162,6 @@ def assert_same() -> Callable[[Any, Any], None]:
     return compare
 
 
-@pytest.fixture(scope="session")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
-    return Emulator(tmp_path_factory.mktemp("emulator"))
-
-
 @pytest.fixture
 def on_emulator(
     load: Callable[..., Any], emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -174,8 +169,13 @@ def on_emulator(
     """The module of a bundle, its kernels built for the emulator from what `read_bundle` finds."""
 
     def make(files: Mapping[str, bytes]) -> Any:
-        kernels = read_bundle(files).kernels
-        for name, value in asyncio.run(emulated(kernels, emulator, tmp_path, front_end="source")).items():
+        sources = {kernel.file: kernel.source for kernel in read_bundle(files).kernels if kernel.source}
+        for name, source in sources.items():
+            (tmp_path / name).write_text(source)
+        paths = {name: tmp_path / name for name in sources}
+        ready = asyncio.run(emulated(paths, emulator, tmp_path, mode=Mode.CHECK, front_end="source"))
+        assert all(build.ok for build in ready.builds), ready.builds[-1].diagnostics
+        for name, value in ready.environment.items():
             monkeypatch.setenv(name, value)
         return load(files)
 

@@ -1,5 +1,6 @@
 """Programs with kernels, in real runner processes on the emulator."""
 
+import asyncio
 import gc
 import json
 import os
@@ -10,8 +11,8 @@ import pytest
 import torch
 
 from stitch_tui.tools.bundle import render
-from stitch_tui.tools.bundle.emulation import HOST
-from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.bundle.emulation import HOST, emulated
+from stitch_tui.tools.emulator import Emulator
 
 
 def test_a_kernel_with_workspace_and_bound_weights_computes_the_reference(
@@ -94,11 +95,15 @@ def test_a_kernel_that_runs_out_of_bounds_is_reported(gained: Any, unary: Any, o
         mine(torch.zeros(3, 5))
 
 
-def test_a_kernel_that_does_not_build_is_named_with_its_line(gained: Any, on_emulator: Any) -> None:
-    exported, _ = gained
-    source = '#include "stitch.h"\nint broken = nothing;\n'
-    with pytest.raises(UsageError, match=r"kernels/s01\.cu:2: .*emulator: .*nothing"):
-        on_emulator(render(exported.program([exported.kernel("s01", ["tanh"], source)])))
+def test_a_kernel_that_does_not_build_leaves_no_program_and_its_line(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    broken, later = tmp_path / "s01.cu", tmp_path / "s02.cu"
+    broken.write_text('#include "stitch.h"\nint broken = nothing;\n')
+    ready = asyncio.run(emulated({"s01.cu": broken, "s02.cu": later}, emulator, tmp_path, front_end="source"))
+    assert ready.environment == {}
+    (build,) = ready.builds
+    assert [(found.line, "nothing" in found.message) for found in build.diagnostics] == [(2, True)]
 
 
 def test_runners_end_with_the_model(gained: Any, on_emulator: Any) -> None:

@@ -105,7 +105,7 @@ def test_two_builders_of_the_same_candidate_build_it_once(emulator: Emulator, ca
 
     async def both() -> list[Build]:
         one = emulator.build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE)
-        other = Emulator(emulator.store.root).build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE)
+        other = Emulator(emulator.cache.root).build(candidate, Mode.FAST, front_end=FrontEnd.SOURCE)
         return list(await asyncio.gather(one, other))
 
     assert sorted(build.cached for build in asyncio.run(both())) == [False, True]
@@ -114,7 +114,8 @@ def test_two_builders_of_the_same_candidate_build_it_once(emulator: Emulator, ca
 def test_a_failed_build_leaves_nothing_behind(emulator: Emulator, candidate: Path) -> None:
     refusal(emulator, candidate, HEAD + "int x = nothing;\n" + EMPTY_RUN)
     build = built(emulator, candidate, HEAD + "int x = nothing;\n" + EMPTY_RUN)
-    assert not (emulator.store.root / build.key).exists()
+    assert not (emulator.cache.root / "builds" / build.key).exists()
+    assert not list((emulator.cache.root / "scratch").glob(f"{build.key[:12]}-*"))
 
 
 def test_a_build_that_takes_too_long_is_a_build_error(emulator: Emulator, candidate: Path) -> None:
@@ -159,9 +160,9 @@ def test_nvcc_has_the_last_word_on_errors(emulator: Emulator, candidate: Path) -
 @pytest.fixture
 def own_cache(emulator: Emulator, tmp_path: Path) -> Emulator:
     """A cache to break, with the shared runtimes in it."""
-    for path in emulator.store.root.glob("runtime-source-fast-*"):
-        shutil.copy(path, tmp_path)
-    return Emulator(tmp_path)
+    for runtime in emulator.cache.root.glob("builds/*/runtime.o"):
+        shutil.copytree(runtime.parent, tmp_path / "cache" / "builds" / runtime.parent.name)
+    return Emulator(tmp_path / "cache")
 
 
 @pytest.mark.parametrize("part", ["candidate", "build.json"])
@@ -181,15 +182,16 @@ def test_a_damaged_runtime_is_made_anew_and_not_held_against_the_candidate(
     own_cache: Emulator, candidate: Path
 ) -> None:
     assert built(own_cache, candidate, HEAD + EMPTY_RUN).ok
-    runtime = next(own_cache.store.root.glob("runtime-*.o"))
-    runtime.write_bytes(runtime.read_bytes()[:1000])
+    for runtime in own_cache.cache.root.glob("builds/*/runtime.o"):
+        runtime.write_bytes(runtime.read_bytes()[:1000])
     assert built(own_cache, candidate, HEAD + "// another\n" + EMPTY_RUN).ok
 
 
 def test_a_cache_that_was_deleted_meanwhile_is_made_again(own_cache: Emulator, candidate: Path) -> None:
-    assert built(own_cache, candidate, HEAD + EMPTY_RUN).ok
-    shutil.rmtree(own_cache.store.root / "locks")
-    for folder in own_cache.store.root.glob("*/"):
-        shutil.rmtree(folder)
+    first = built(own_cache, candidate, HEAD + EMPTY_RUN)
+    assert first.ok
+    shutil.rmtree(Path(first.artifact).parent)
+    for name in ("locks", "scratch", "failures"):
+        shutil.rmtree(own_cache.cache.root / name)
     again = built(own_cache, candidate, HEAD + EMPTY_RUN)
     assert (again.ok, again.cached) == (True, False)

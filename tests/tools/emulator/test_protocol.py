@@ -277,3 +277,56 @@ def test_the_descriptor_is_not_on_the_command_line_when_the_candidate_runs(
         assert (await runner.call("run", one_output())).outputs[0][0] == 0
 
     with_runner(emulator, candidate, run_body(body), use)
+
+
+HIDDEN = """
+extern "C" int a_signal(int, int) __asm__("kill");
+extern "C" int a_copy() __asm__("fork");
+extern "C" int a_wire(int, int, int) __asm__("socket");
+extern "C" int a_program(const char*, char**, char**) __asm__("execve");
+extern "C" int a_group() __asm__("setsid");
+extern "C" int my_id() __asm__("getpid");
+extern "C" int parent() __asm__("getppid");
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "a_signal(parent(), 0)",
+        "a_signal(-parent(), 0)",
+        "a_signal(0, 0)",
+        "a_copy()",
+        "a_wire(2, 1, 0)",
+        'a_program("/bin/true", nullptr, nullptr)',
+        "a_group()",
+    ],
+)
+def test_a_system_call_that_reaches_out_of_the_process_ends_the_candidate(
+    emulator: Emulator, candidate: Path, call: str
+) -> None:
+    async def use(runner: Runner) -> None:
+        with pytest.raises(Ended) as ended:
+            await runner.call("run", one_output())
+        assert [finding["kind"] for finding in ended.value.raw] == ["forbidden-call"]
+
+    with_runner(emulator, candidate, run_body(f"{call}; fill_with(c, 1); return 0;", HIDDEN), use)
+
+
+def test_a_program_started_with_signals_blocked_is_killed_by_the_kernel(
+    emulator: Emulator, candidate: Path
+) -> None:
+    async def use(runner: Runner) -> None:
+        with pytest.raises(Ended):
+            await runner.call("run", one_output())
+        assert await runner.process.wait() == -signal.SIGSYS
+
+    with_runner(emulator, candidate, run_body('return system("true");'), use)
+
+
+def test_a_candidate_may_have_threads_and_signal_itself(emulator: Emulator, candidate: Path) -> None:
+    async def use(runner: Runner) -> None:
+        assert (await runner.call("run", one_output())).outputs[0].tolist() == [2.0] * 8
+
+    body = "float v = 0; std::thread t([&] { v = 2; }); t.join(); a_signal(my_id(), 0); fill_with(c, v);"
+    with_runner(emulator, candidate, run_body(body + " return 0;", "#include <thread>" + HIDDEN), use)

@@ -277,11 +277,12 @@ def test_restoring_a_part_leaves_the_rest_and_claims_no_verdict(
     assert history.files("last") == second
 
 
-def test_prune_keeps_the_latest_sessions_and_those_in_use(project: Any) -> None:
+def test_old_sessions_are_neither_the_latest_nor_those_in_use(project: Any) -> None:
     history: History = project.history
     shas = {name: history.start_session(name).sha for name in ("a1", "a2", "a3", "a4")}
     project.git("switch", "-q", "stitch/a1")
     with project.untouched():
-        assert history.prune(2) == {"a2": shas["a2"]}
-        assert history.prune(2) == {}
+        (old,) = history.old(2)
+        assert history.delete(old.name) == shas["a2"]
+        assert history.old(2) == []
     assert {s.name for s in history.sessions()} == {"a1", "a3", "a4"}

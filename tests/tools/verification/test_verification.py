@@ -46,14 +46,14 @@ def planted(folder: Path, defect: str) -> Path:
     return source
 
 
-async def judged(folder: Path) -> dict[str, Verdict]:
+async def judged(folder: Path, emulator: Emulator) -> dict[str, Verdict]:
     """A verdict for each defect, and one where the full size is said to be too much for the emulator."""
     (folder / "model.py").write_text(REFERENCE)
     async with Judge(sys.executable, folder) as judge:
         await reference.open_reference(judge, reference.ReferenceOptions(path="model.py"))
         graph = (await reference.graph(judge)).graph
         region = region_of(graph, [node.id for node in graph.nodes])
-        bench = Bench(judge, Emulator(folder / "cache"), python=sys.executable, deadline_s=10.0)
+        bench = Bench(judge, emulator, python=sys.executable, deadline_s=10.0)
         found = {defect: await verify_region(bench, planted(folder, defect), region) for defect in DEFECTS}
         module = folder / "model_new.py"
         module.write_text(REFERENCE.replace("class Model(", "class ModelNew("))
@@ -63,8 +63,8 @@ async def judged(folder: Path) -> dict[str, Verdict]:
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
-    return asyncio.run(judged(tmp_path_factory.mktemp("verification")))
+def verdicts(tmp_path_factory: pytest.TempPathFactory, emulator: Emulator) -> dict[str, Verdict]:
+    return asyncio.run(judged(tmp_path_factory.mktemp("verification"), emulator))
 
 
 def test_an_honest_kernel_is_functionally_correct(verdicts: dict[str, Verdict]) -> None:

@@ -20,6 +20,7 @@
 #include <unordered_set>
 #include <vector>
 #include <fcntl.h>
+#include <sched.h>
 #include <sstream>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -30,6 +31,8 @@ __thread uint3 threadIdx;
 __thread uint3 blockIdx;
 __thread dim3 blockDim;
 __thread dim3 gridDim;
+
+#include "confine.inc"
 
 namespace stitch_emu {
 __thread char* t_smem;

@@ -1,0 +1,134 @@
+"""An engine that outlives the terminal: its own session, no input, output into a capped log.
+
+The starter hands the request to ``python -m stitch_tui engine`` on standard input and reads one line
+from its standard output: which session runs, or why none does.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stitch_tui.agents import events
+from stitch_tui.agents.engine import Request, run
+from stitch_tui.agents.events import Event
+from stitch_tui.agents.journal import path_of
+from stitch_tui.agents.settings import Settings
+from stitch_tui.tools.errors import ExitCode, StitchError
+
+COMMAND = (sys.executable, "-m", "stitch_tui", "engine")
+LOG_BYTES = 1_000_000
+"""The engine's log starts over when it is longer."""
+
+
+class NotStarted(StitchError):
+    """The detached engine said why it could not begin."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        parts = {name: report.get(name, "") for name in ("where", "why", "advice")}
+        super().__init__(report.get("what", "the engine ended while it started"), **parts)
+        self.exit_code = ExitCode(report.get("exit_code", ExitCode.GOAL_NOT_MET))
+
+
+def start(request: Request) -> str:
+    """Start an engine that goes on without this process; the session's name, once it has begun.
+
+    Raises:
+        StitchError: what kept it from beginning.
+    """
+    engine = subprocess.Popen(
+        COMMAND,
+        cwd=request.project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert engine.stdin
+    assert engine.stdout
+    try:
+        with suppress(BrokenPipeError), engine.stdin as stream:
+            stream.write(_written(request))
+        line = engine.stdout.readline()
+    except BaseException:
+        engine.send_signal(signal.SIGTERM)
+        raise
+    report = json.loads(line) if line.endswith(b"\n") else {}
+    if "session" not in report:
+        raise NotStarted(report)
+    return str(report["session"])
+
+
+def main() -> int:
+    """Be the engine that `start` wants: the request comes on standard input."""
+    request = _read(sys.stdin.buffer.read())
+    _redirect(os.devnull, 0)
+    begun = _Begun(request.project)
+    try:
+        return int(asyncio.run(run(request, begun)))
+    except StitchError as error:
+        begun.refuse(error)
+        return int(error.exit_code)
+    except Exception as fault:
+        begun.refuse(StitchError("a fault in stitch itself", why=f"{type(fault).__name__}: {fault}"))
+        raise
+
+
+class _Begun:
+    """Listens to the run: tells the starter when it has begun, then keeps the log short."""
+
+    def __init__(self, project: Path) -> None:
+        self._project, self._told = project, False
+
+    def __call__(self, event: Event) -> None:
+        if not self._told and isinstance(event, events.SessionStarted | events.SessionResumed):
+            self._tell({"session": event.session})
+            log = path_of(self._project, event.session).with_name("engine.log")
+            for descriptor in (1, 2):
+                _redirect(str(log), descriptor, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        elif self._told and os.fstat(2).st_size > LOG_BYTES:
+            os.ftruncate(2, 0)
+
+    def refuse(self, error: StitchError) -> None:
+        """Tell the starter why there is no run; a run that had begun said so in its journal."""
+        if not self._told:
+            told = {"what": error.what, "where": error.where, "why": error.why, "advice": error.advice}
+            self._tell(told | {"exit_code": int(error.exit_code)})
+
+    def _tell(self, report: dict[str, Any]) -> None:
+        self._told = True
+        with suppress(BrokenPipeError):  # nobody waits any more
+            os.write(1, json.dumps(report).encode() + b"\n")
+
+
+def _redirect(path: str, descriptor: int, flags: int = os.O_RDWR) -> None:
+    opened = os.open(path, flags, 0o600)
+    os.dup2(opened, descriptor)
+    os.close(opened)
+
+
+def _written(request: Request) -> bytes:
+    settings = request.settings.model_dump(mode="json")
+    return json.dumps(
+        {
+            "project": str(request.project),
+            "settings": settings,
+            "reference": request.reference,
+            "resume": request.resume,
+        }
+    ).encode()
+
+
+def _read(data: bytes) -> Request:
+    fields = json.loads(data)
+    return Request(
+        project=Path(fields["project"]),
+        settings=Settings.model_validate(fields["settings"]),
+        reference=fields["reference"],
+        resume=fields["resume"],
+    )

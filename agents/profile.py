@@ -1,0 +1,44 @@
+"""The reference's measured graph: measured once a session and kept beside its journal."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from stitch_tui.agents import events
+from stitch_tui.agents.bench import OpenBench
+from stitch_tui.agents.record import Record
+from stitch_tui.tools import reference as references
+from stitch_tui.tools.atomic_write import replace_file
+from stitch_tui.tools.graph import Graph
+
+MEASURE_SECONDS = 10.0
+"""Longest time for measuring the reference's nodes."""
+
+
+async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Graph:
+    """The graph with the measured time of each node; in a resumed session the times of its beginning."""
+    path = folder / "graph.json"
+    if record.session.sha256:
+        try:
+            return Graph.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            record.emit(events.Warned(text="the reference is measured again: its first times are lost"))
+    variants = await references.variants(opened.judge)
+    graph = await references.measured(opened.judge, opened.exported.graph, budget_s=MEASURE_SECONDS)
+    replace_file(path, graph.model_dump_json().encode())
+    opaque = opened.exported.opaque
+    timed = sorted(graph.nodes, key=lambda node: -(node.time_us or 0.0))
+    record.emit(
+        events.ReferenceProfiled(
+            sha256=opened.summary.sha256,
+            nodes=len(graph.nodes),
+            time_us=sum(node.time_us or 0.0 for node in graph.nodes),
+            opaque=f"{opaque.why} ({opaque.where})" if opaque else "",
+            variants=tuple(variant.name for variant in variants.variants),
+            notes=(*(note.text for note in opened.summary.notes), *variants.notes),
+            hottest=tuple(
+                {"node": n.id, "op": n.op, "time_us": n.time_us, "module": n.module} for n in timed[:5]
+            ),
+        )
+    )
+    return graph

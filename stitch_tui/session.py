@@ -1,0 +1,101 @@
+"""A viewer's end of a running session: events in, commands out.  No Textual, torch or git."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from stitch_tui.agents import events, journal, presence
+from stitch_tui.agents.commands import Attach, Command, Reply
+from stitch_tui.agents.events import Event
+from stitch_tui.agents.presence import Engine
+from stitch_tui.agents.state import Session
+from stitch_tui.tools.errors import StitchError, UsageError
+
+Line = Annotated[Event | Reply, Field(discriminator="type")]
+_ADAPTER: TypeAdapter[Line] = TypeAdapter(Line)
+_LINE_BYTES = 1 << 28
+
+
+class Gone(StitchError):
+    """The engine ended without a last event: it was killed."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine was killed", advice="go on with: stitch --auto --resume")
+
+
+class Connection:
+    """One connection to an engine."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    def post(self, command: Command) -> None:
+        """Send a command; its reply comes among the `lines`."""
+        self._writer.write(command.model_dump_json().encode() + b"\n")
+
+    async def ask(self, command: Command) -> Reply:
+        """Send a command and wait for the reply; events that come first are passed over."""
+        self.post(command)
+        async for line in self.lines():
+            if isinstance(line, Reply):
+                return line
+        raise Gone
+
+    async def lines(self) -> AsyncIterator[Line]:
+        """Everything the engine sends, up to its end."""
+        try:
+            while (line := await self._reader.readline()).endswith(b"\n"):
+                yield _ADAPTER.validate_json(line)
+        except ConnectionError:
+            return
+
+    async def stream(self, since: int = 0) -> AsyncIterator[Event]:
+        """The session's events after `since`, up to ``session.finished``.
+
+        Raises:
+            Gone: the engine was killed.
+        """
+        self.post(Attach(since=since))
+        async for line in self.lines():
+            if isinstance(line, Reply):
+                continue
+            yield line
+            if isinstance(line, events.SessionFinished):
+                return
+        raise Gone
+
+
+def found(project: Path) -> Engine:
+    """The engine that runs in the project.
+
+    Raises:
+        UsageError: none does.
+    """
+    engine = presence.running(project)
+    if engine is None:
+        raise UsageError("no engine runs in this project", advice="start one: stitch --auto --detach")
+    return engine
+
+
+@asynccontextmanager
+async def connected(engine: Engine) -> AsyncIterator[Connection]:
+    """A connection that lasts as long as the context.
+
+    Raises:
+        UsageError: the engine does not listen.
+    """
+    sock = presence.connect(engine)
+    reader, writer = await asyncio.open_unix_connection(sock=sock, limit=_LINE_BYTES)
+    try:
+        yield Connection(reader, writer)
+    finally:
+        writer.close()
+
+
+def state_of(project: Path, session: str) -> Session:
+    """A session's state, from its journal."""
+    return events.fold(journal.read(journal.path_of(project, session)))

@@ -1,0 +1,153 @@
+"""A real engine process whose judge is a recording and whose Verifier follows a script.
+
+``python scripted_engine.py SCRIPT``: the file holds project, recording, resume, settings, and
+
+* ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type; the type
+  ``moved`` is the moment after the branch moved and before the journal says so;
+* ``hang``: numbers of iterations whose verification never ends by itself;
+* ``patient``: numbers of iterations whose verification ends when the generation has changed;
+* ``wrong``: numbers of iterations that are judged wrong; 0 stands for the program's.
+
+Engine, gates, journal, git, socket and the built-in Planner and Coder are the real ones.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from stitch_tui.agents import engine
+from stitch_tui.agents.bench import OpenBench, Workbench
+from stitch_tui.agents.engine import Parts, Request
+from stitch_tui.agents.events import Event
+from stitch_tui.agents.gates import Gates
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.settings import Settings
+from stitch_tui.agents.state import Subtask
+from stitch_tui.headless import NdjsonPrinter
+from stitch_tui.tools.errors import StitchError
+from stitch_tui.tools.gpu import EmulatorDevice
+from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.history import History
+from stitch_tui.tools.reference import Exported, ReferenceSummary
+from stitch_tui.tools.verdict import Category, Flag, Verdict
+
+SCRIPT: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text()) if __name__ == "__main__" else {}
+
+
+class RecordedJudge:
+    """Answers as a real judge once did."""
+
+    alive = True
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self._answers = answers
+
+    async def call(self, method: str, *_: Any, **__: Any) -> Any:
+        return self._answers[method]
+
+
+class RecordedWorkbench(Workbench):
+    releases = 0
+
+    async def opened(self) -> OpenBench:
+        answers = json.loads(Path(SCRIPT["recording"]).read_text())
+        return OpenBench(
+            bench=None,  # type: ignore[arg-type]
+            judge=RecordedJudge(answers),  # type: ignore[arg-type]
+            device=EmulatorDevice("a test"),
+            summary=ReferenceSummary.model_validate(answers["open"]),
+            exported=Exported.model_validate(answers["graph"]),
+        )
+
+    async def release(self) -> None:
+        RecordedWorkbench.releases += 1
+        Path(SCRIPT["script"]).with_suffix(".released").write_text(str(RecordedWorkbench.releases))
+
+
+class ScriptedVerifier:
+    def __init__(self, _: Workbench, graph: Graph, record: Record, gates: Gates) -> None:
+        self._record, self._gates = record, gates
+
+    async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
+        self._gates.check("build")
+        await self._work(iteration)
+        self._gates.check("run")
+        return self._verdict(iteration)
+
+    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
+        assert (bundle / "model_new.py").is_file()
+        await self._work(iteration)
+        self._gates.check("run")
+        return self._verdict(0)
+
+    async def _work(self, iteration: int) -> None:
+        generation = self._record.session.generation
+        if iteration in SCRIPT.get("hang", ()):
+            await asyncio.Event().wait()
+        patient = iteration in SCRIPT.get("patient", ())
+        while patient and self._record.session.generation == generation:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    def _verdict(self, iteration: int) -> Verdict:
+        wrong = iteration in SCRIPT.get("wrong", ())
+        return Verdict(
+            category=Category.NUMERICS if wrong else Category.CORRECT,
+            flags=() if wrong else (Flag.FUNCTIONAL,),
+            device="emulator",
+            summary="as scripted",
+        )
+
+
+class Killed:
+    """Prints events and dies at the scripted one."""
+
+    def __init__(self) -> None:
+        self._type, self._left = SCRIPT.get("kill") or ("", 0)
+        self.printer = NdjsonPrinter()
+        if self._type == "moved":
+            _kill_after_commit(self._left)
+
+    def __call__(self, event: Event) -> None:
+        self.printer(event)
+        self._left -= event.type == self._type
+        if event.type == self._type and self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kill_after_commit(number: int) -> None:
+    commit = History.commit
+
+    def last(*arguments: Any, **options: Any) -> str:
+        nonlocal number
+        sha = commit(*arguments, **options)
+        number -= 1
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sha
+
+    History.commit = last  # type: ignore[method-assign]
+
+
+def main() -> int:
+    request = Request(
+        Path(SCRIPT["project"]),
+        Settings.model_validate(SCRIPT["settings"]),
+        reference="model.py",
+        resume=SCRIPT.get("resume"),
+    )
+    parts = Parts(verifier=ScriptedVerifier, workbench=RecordedWorkbench)
+    emit = Killed()
+    try:
+        with emit.printer.ending():
+            return int(asyncio.run(engine.run(request, emit, parts)))
+    except StitchError as error:
+        print(error, file=sys.stderr)
+        return int(error.exit_code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

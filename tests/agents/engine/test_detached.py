@@ -1,0 +1,187 @@
+"""The detached engine with a real judge and emulator: it outlives its terminal, and a kill costs one step."""
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_projects import Project
+
+from stitch_tui.agents import journal
+from stitch_tui.agents.events import Event
+from stitch_tui.agents.presence import Engine
+from stitch_tui.session import Gone, connected, found
+from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.memory import session_members
+
+TINY = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x): return torch.relu(x) * 2
+def get_inputs(): return [torch.randn(4, 16)]
+def get_init_inputs(): return []
+"""
+
+
+@pytest.fixture
+def tiny(project: Project) -> Project:
+    (project.folder / "tiny.py").write_text(TINY)
+    return project
+
+
+def in_a_terminal_that_closes(project: Project, *words: str) -> str:
+    """Run a command of stitch's in a terminal of its own, then close that; what it printed."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stitch_tui", *words],
+        cwd=project.folder,
+        env=project.environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    printed = b""
+    try:
+        while not printed.endswith(b"\n") and (data := os.read(ours, 4096)):
+            printed += data
+    except OSError:  # EIO: the last process on the terminal has gone
+        pass
+    os.close(ours)
+    process.wait(timeout=60)
+    return printed.decode().strip()
+
+
+def follow(project: Project, until: Callable[[Event], bool]) -> list[Event]:
+    """Attach and read up to the wanted event."""
+
+    async def view() -> list[Event]:
+        seen: list[Event] = []
+        async with connected(found(project.folder)) as connection:
+            async for event in connection.stream():
+                seen.append(event)
+                if until(event):
+                    break
+        return seen
+
+    return asyncio.run(view())
+
+
+def test_a_detached_run_outlives_its_terminal_and_a_kill(tiny: Project) -> None:
+    before = tiny.user_state()
+    session = in_a_terminal_that_closes(tiny, "--auto", "tiny.py", "--device", "emulator", "--detach")
+    engine = found(tiny.folder)
+    assert engine.session == session
+    assert os.getsid(engine.pid) == engine.pid
+    assert os.readlink(f"/proc/{engine.pid}/fd/0") == "/dev/null"
+    assert os.readlink(f"/proc/{engine.pid}/fd/2").endswith(f"{session}/engine.log")
+    follow(tiny, lambda event: event.type == "code.written")
+    children = descendants(engine.pid)
+    code, out, _ = tiny.said("status", "--json")
+    assert (code, json.loads(out)["running"], json.loads(out)["id"]) == (0, True, session)
+    os.kill(engine.pid, signal.SIGKILL)
+    assert gone(engine, children)
+    code, out, _ = tiny.said("status")
+    assert code == 1
+    assert "its engine was killed" in out
+
+    code, out, err = tiny.said("--auto", "--resume", "--device", "emulator", "--json")
+    assert code == 0, err
+    assert json.loads(out.splitlines()[-1])["type"] == "session.finished"
+    outcomes = [i.outcome for i in tiny.session.iterations]
+    assert outcomes == [Outcome.CANCELLED, Outcome.KEPT, Outcome.KEPT]
+    assert [i.commit for i in tiny.session.iterations] == [c.sha for c in tiny.commits]
+    assert tiny.user_state() == before
+
+    (tiny.folder / "tiny.py").write_text(TINY.replace("* 2", "* 3"))
+    code, out, err = tiny.said("--auto", "--resume", session, "--device", "emulator", "--json")
+    assert code == 2
+    assert err.startswith("stitch: tiny.py: the reference was changed since this session began")
+    assert [json.loads(line)["type"] for line in out.splitlines()] == ["error", "session.finished"]
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that the engine started, directly or not."""
+    found: list[int] = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        found += [int(child), *descendants(int(child))]
+    return found
+
+
+def gone(engine: Engine, children: list[int]) -> bool:
+    """Wait until the killed engine and everything it had started has ended."""
+    for pid in (engine.pid, *children):
+        try:
+            watched = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        import select
+
+        if not select.select([watched], [], [], 60)[0]:
+            return False
+        os.close(watched)
+    return not session_members(engine.pid)
+
+
+def test_what_keeps_a_detached_run_from_beginning_is_told_at_once(tiny: Project) -> None:
+    (tiny.folder / "tiny.py").write_text("import nothing_like_this\n")
+    code, out, err = tiny.said("--auto", "tiny.py", "--device", "emulator", "--detach")
+    assert (code, out) == (2, "")
+    assert "nothing_like_this" in err
+    assert err.count("\n") == 1
+    assert journal.sessions(tiny.folder) == []
+
+
+@pytest.mark.parametrize("words", [["attach"], ["stop"], ["pause"], ["ctl", "approve"]])
+def test_a_command_without_an_engine_is_one_line(tiny: Project, words: list[str]) -> None:
+    code, out, err = tiny.said(*words)
+    assert (code, out) == (2, "")
+    assert "no engine runs in this project" in err
+
+
+def test_the_command_line_watches_steers_and_stops_a_run(project: Project) -> None:
+    engine = project.start(hang=[1])
+    assert engine.stdout
+    while '"code.written"' not in engine.stdout.readline():
+        pass
+    assert project.said("pause", "--json")[0] == 0
+    code, _, err = project.said("ctl", "redirect", "s02", "tiles", "--generation", "7")
+    assert code == 2
+    assert "stale" in err
+    code, out, _ = project.said("ctl", "redirect", "s02", "tiles")
+    assert (code, out) == (0, "takes effect before its next attempt\n")
+    watching = project.stitch("attach", "--json")
+    assert watching.stdout
+    assert json.loads(watching.stdout.readline())["type"] == "session.started"
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(timeout=60) == 0, "Ctrl+C detaches"
+    assert engine.poll() is None, "and the run goes on"
+    watching = project.stitch("attach")
+    code, out, _ = project.said("stop")
+    assert (code, out) == (0, "stopped: stopped by human\n")
+    out, err = watching.communicate(timeout=60)
+    assert watching.returncode == 1
+    assert "decision: stop by human" in err
+    engine.communicate(timeout=60)
+
+
+def test_a_viewer_of_a_killed_engine_is_told_so(project: Project) -> None:
+    engine = project.start(hang=[1])
+    assert engine.stdout
+    while '"code.written"' not in engine.stdout.readline():
+        pass
+
+    def killed(event: Event) -> bool:
+        if event.type == "code.written":
+            engine.kill()
+        return False
+
+    with pytest.raises(Gone, match="the engine was killed"):
+        follow(project, killed)

@@ -1,0 +1,11 @@
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 7)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))[:1], x.sum(1)

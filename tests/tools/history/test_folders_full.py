@@ -1,0 +1,26 @@
+"""What the `.stitch` folder leaves behind when it cannot be made."""
+
+from pathlib import Path
+
+import pytest
+
+from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.history import folders
+
+
+def test_a_folder_that_cannot_be_filled_is_taken_away_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folders.os, "replace", full)
+    with pytest.raises(EnvironmentFault, match="No space left"):
+        folders.state_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_an_environment_fault(tmp_path: Path) -> None:
+    (tmp_path / "kernels").write_text("in the way")
+    with pytest.raises(EnvironmentFault, match="kernels"):
+        folders.replace_file(tmp_path / "kernels" / "s01.cu", b"x")
