@@ -115,7 +115,7 @@ class _Lowering(RowValues):
             raise NotFusable(f"more than {MAX_RANK} dimensions")
         for node in self.nodes:
             if len(node.outputs) != 1 and node.op not in operators.TUPLES:
-                raise NotFusable(f"{node.op} returns several tensors")
+                raise NotFusable(f"no template for {node.op}, which returns several tensors")
             register_of(node.spec.dtype)
 
     def _require_all_reads_used(self, root: Root | None) -> None:
