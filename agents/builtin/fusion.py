@@ -21,7 +21,9 @@ def grow(
     Consumers join before producers; a product or convolution takes consumers only, since a
     producer would be computed again for every tile.
     """
-    group = _with_items(graph, _with_transposes(graph, anchor, taken))
+    group = _with_items(
+        graph, _with_reversals(graph, anchor, taken) or _with_transposes(graph, anchor, taken)
+    )
     if (subtask := _lowered(graph, group)) is None:
         return None
     growing = True
@@ -59,6 +61,16 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
                 group.add(operand)
     whole = frozenset(group)
     return whole if _lowered(graph, whole) else frozenset({anchor.id})
+
+
+def _with_reversals(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> frozenset[str] | None:
+    """A scan between two reversals, neither of which can join alone; None when there is none."""
+    if anchor.op not in scans.SCANS:
+        return None
+    around = [n for n in (*anchor.operands, *graph.users.get(anchor.id, ())) if n in graph.node]
+    flips = [n for n in around if graph.node[n].op == scans.FLIP and n not in taken]
+    whole = frozenset({anchor.id, *flips})
+    return whole if len(flips) > 1 and _lowered(graph, whole) else None
 
 
 def _with_items(graph: Graph, group: frozenset[str]) -> frozenset[str]:
