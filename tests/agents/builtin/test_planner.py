@@ -39,8 +39,8 @@ def titles(cut: Cut) -> set[str]:
     return {p.title for p in cut.proposals}
 
 
-def attempts(graph: Graph, region: Region) -> list[Candidate]:
-    tried = (BuiltinCoder().attempt(graph, region, n) for n in count())
+def attempts(graph: Graph, region: Region, device: str = "") -> list[Candidate]:
+    tried = (BuiltinCoder().attempt(graph, region, n, device=device) for n in count())
     return [c for c in takewhile(lambda c: c is not None, tried) if c]
 
 
@@ -58,6 +58,18 @@ def test_a_gated_mlp_becomes_a_norm_and_three_products() -> None:
 def test_a_norm_with_its_neighbours_is_one_kernel() -> None:
     cut = plan(example("layernorm_gelu").graph)
     assert titles(cut) == {"layer_norm+mul+gelu+add"}
+
+
+def test_gates_of_a_recurrent_unit_are_one_kernel_with_their_splits() -> None:
+    cut = plan(example("gru_steps").graph)
+    assert len([p for p in cut.proposals if "sigmoid" in p.title]) == 2  # one for each step
+    assert cut.coverage == pytest.approx(1)
+
+
+def test_batch_norms_of_a_training_step_follow_their_convolutions() -> None:
+    cut = plan(example("residual_block").graph)
+    assert {"conv2d", "batch_norm+relu", "batch_norm+add+relu"} <= titles(cut)
+    assert cut.coverage == pytest.approx(1)
 
 
 def test_attention_stays_with_pytorch_and_is_named_as_the_reason_for_less_coverage() -> None:
@@ -163,7 +175,12 @@ def test_the_reduction_length_is_that_of_the_longest_sum() -> None:
     assert lengths == {"rms_norm": 64, "linear+silu+mul": 64, "linear": 64, "linear+add": 96}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+QUICK = ("attention_block", "gated_mlp", "layernorm_gelu")
+
+
+@pytest.mark.parametrize(
+    "name", [e if e in QUICK else pytest.param(e, marks=pytest.mark.slow) for e in EXAMPLES]
+)
 def test_the_first_attempts_at_an_example_are_right(emulator: Emulator, tmp_path: Path, name: str) -> None:
     case = example(name)
     for proposal in plan(case.graph).proposals:
@@ -185,7 +202,7 @@ def test_nvcc_compiles_every_strategy_without_a_warning(
     narrow = traced(Many([lambda x, y: F.gelu(x) + y]), torch.randn(4, 5).to(dtype), torch.randn(5).to(dtype))
     regions = [(case.graph, p.region) for p in plan(case.graph).proposals]
     for graph, region in [*regions, (narrow.graph, narrow.everything())]:
-        for candidate in attempts(graph, region):
+        for candidate in attempts(graph, region, "cuda"):
             require_compiled(candidate, tmp_path)
 
 
@@ -210,6 +227,8 @@ OPERATIONS: dict[str, Callable[..., list[Tensor]]] = {
     "maximum": lambda x: [F.max_pool2d(x, 3, 2, 1, ceil_mode=True).relu()],
     "mean": lambda x: [F.avg_pool2d(x, 2, count_include_pad=False)],
     "adaptive": lambda x: [F.adaptive_avg_pool1d(x, 5)],
+    "convolution": lambda x: [F.conv1d(x, x, padding=3).relu() + 1],
+    "concatenation": lambda x: [torch.cat([x, x.flip(1)], 2) * 2],
     "scan": lambda x: [x.cumsum(-1), x.cumprod(-1)],
     "across": lambda x: [x.flip(1).cumsum(1).flip(1)],
 }
