@@ -6,7 +6,7 @@ from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_PARENT, _SESSION, _RSS = 1, 3, 21
+_STATE, _PARENT, _SESSION, _RSS = 0, 1, 3, 21
 """Fields of ``/proc/PID/stat`` after the command's name, see proc(5)."""
 
 
@@ -33,10 +33,11 @@ def descendants(*roots: int) -> set[int]:
 
 
 def _table() -> dict[int, list[str]]:
+    """Fields of every process that lives: one that has ended and waits to be reaped does not."""
     rows = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-            if len(fields) > _RSS:
+            if len(fields) > _RSS and fields[_STATE] not in "ZX":
                 rows[int(entry.parent.name)] = fields
     return rows
