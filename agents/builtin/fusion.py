@@ -57,7 +57,7 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
             node = graph.node.get(operand)
             if node is None or operand in taken or operand in graph.results:
                 continue
-            if shapes.is_transpose_of_last_two(graph, node) and graph.users[operand] == (anchor.id,):
+            if shapes.is_transpose_of_last_two(node) and graph.users[operand] == (anchor.id,):
                 group.add(operand)
     whole = frozenset(group)
     return whole if _lowered(graph, whole) else frozenset({anchor.id})

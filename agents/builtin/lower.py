@@ -160,7 +160,7 @@ class _Lowering(RowValues):
         value = shapes.ref(argument)
         while value in self.inside:
             node = self.graph.node[value]
-            if not shapes.is_transpose_of_last_two(self.graph, node):
+            if not shapes.is_transpose_of_last_two(node):
                 raise NotFusable(f"{node.op} feeds a matrix product in the same kernel")
             value, transposed = shapes.ref(node.args[0]), not transposed
         spec = self.graph.spec(value)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from stitch_tui.agents.builtin import c_scalar, index_maps, operators, shapes
-from stitch_tui.agents.builtin.index_maps import MOVES, SPLITS, Index, Look
+from stitch_tui.agents.builtin import c_scalar, extents, index_maps, operators, shapes
+from stitch_tui.agents.builtin.index_maps import MOVES, SPLITS
 from stitch_tui.agents.builtin.ir import (
     MAX_RANK,
     Access,
@@ -18,6 +18,7 @@ from stitch_tui.agents.builtin.ir import (
     Subtask,
     register_of,
 )
+from stitch_tui.agents.builtin.places import Index, Look
 from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
 from stitch_tui.agents.builtin.scalar import Expr, Program
 from stitch_tui.agents.builtin.title import title_of
@@ -116,8 +117,8 @@ class IndexLowering:
             self._require_supported(value)
             return self.program.add("size", Register.I64, literal=self._access(value) * MAX_RANK + dim)
         node = self.graph.node[value]
-        if node.op in index_maps.SIZES:
-            return index_maps.SIZES[node.op](self, node, dim)
+        if node.op in extents.SIZES:
+            return extents.SIZES[node.op](self, node, dim)
         if shapes.is_pointwise(node):
             extent, rank = node.spec.shape[dim], len(node.spec.shape)
             for operand in node.operands:
