@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-BATCH, CHANNELS, SIZE = (8, 64, 128) if torch.cuda.is_available() else (1, 8, 6)
+BATCH, CHANNELS, SIZE = (8, 64, 128) if torch.cuda.is_available() else (2, 8, 6)
 
 
 class Model(nn.Module):

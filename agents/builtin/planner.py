@@ -110,6 +110,8 @@ def _reason(graph: Graph, node: Node) -> str:
         return "a view, free in PyTorch"
     if shapes.is_plain(node) and not is_copy(graph, node):
         return "a copy outside every kernel"
+    if len(node.outputs) > 1 and node.op not in operators.TUPLES:
+        return f"no template for {node.op}"
     try:
         lower(graph, region_of(graph, [node.id]))
     except (NotFusable, InvalidRegion) as reason:
