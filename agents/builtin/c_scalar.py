@@ -2,7 +2,7 @@
 
 import math
 
-from stitch_tui.agents.builtin.ir import REDUCTIONS, SCANS, Instr, Register
+from stitch_tui.agents.builtin.ir import PLACES, REDUCTIONS, SCANS, Instr, Register
 from stitch_tui.tools.graph import DType
 
 C_TYPE = {
@@ -68,11 +68,7 @@ _BOOL = {
 _ANY = {"max": "pick_max({0}, {1})", "min": "pick_min({0}, {1})", "select": "{0} ? {1} : {2}"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _TABLE = {Register.F32: _FLOAT, Register.I64: _INTEGER, Register.BOOL: _BOOL}
-_STRUCTURAL = (
-    *("load", "const", "root", "count", "cast", "coord", "size", "load_at", "load_if"),
-    *REDUCTIONS,
-    *SCANS,
-)
+_STRUCTURAL = ("load", "const", "root", "count", "cast", *REDUCTIONS, *SCANS, *PLACES)
 
 
 def supported(instr: Instr) -> bool:

@@ -32,9 +32,9 @@ _EMITTER: dict[Kind, Emitter] = {
     Kind.ROWS: emit_rows,
     Kind.GEMM: emit_gemm,
     Kind.CONV: emit_conv,
-    Kind.INDEX: emit_index,
     Kind.POOL: emit_pool,
     Kind.SCAN: emit_scan,
+    Kind.INDEX: emit_index,
 }
 
 

@@ -154,17 +154,27 @@ def widening(tensors: Border, accesses: Sequence[Access], skip: int = 0, *, grou
 
 
 def placing(
-    tensors: Border, accesses: Sequence[Access], skip: int = 0, first: int = 0, *, groups: int = 0
+    tensors: Border,
+    accesses: Sequence[Access],
+    skip: int = 0,
+    first: int = 0,
+    *,
+    groups: int = 0,
+    channel: str = "1",
 ) -> list[str]:
-    """Host lines that find the strides of each operand, or refuse the shapes."""
+    """Host lines that find the strides of each operand, or refuse the shapes.
+
+    `channel` is the dimension of the space where CHANNEL lies.
+    """
     place = {
         Align.BROADCAST: "place_groups" if groups else "place",
         Align.ROW: "place",
         Align.CHANNEL: "place_group_channels" if groups else "place_channel",
         Align.RESHAPED: "place_reshaped",
     }
+    more = {Align.ROW: f", {skip:#x}", Align.CHANNEL: "" if groups else f", {channel}"}
     return [
-        f"  if (!{place[a.align]}(space, {number}, {tensors.tensor(a).where}{_skip(a, skip)}))"
+        f"  if (!{place[a.align]}(space, {number}, {tensors.tensor(a).where}{more.get(a.align, '')}))"
         " return STITCH_UNSUPPORTED_SHAPE;"
         for number, a in enumerate(accesses, first)
     ]

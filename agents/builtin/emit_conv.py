@@ -255,8 +255,7 @@ def _run(subtask: Subtask, root: ConvRoot, tensors: emit.Border, direct: bool) -
         "  Space space = empty_space();",
         "  Conv p = {};",
         f"  if (!shape_conv(p, space, {x}, {w})) return STITCH_UNSUPPORTED_SHAPE;",
-        # dimension 1 elsewhere: without a batch, the channels come first
-        *(line.replace("place_channel(", "place_conv_channel(") for line in emit.placing(tensors, accesses)),
+        *emit.placing(tensors, accesses, channel="CHANNEL"),
         "  const int64_t count = points(space, 0, RANK);",
         *emit.covering(tensors, accesses, "count"),
         "  if (count == 0) return STITCH_OK;",

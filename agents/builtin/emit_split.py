@@ -50,11 +50,14 @@ def _kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, number: int) 
     common = ["Space space", "int outer", "int inner", "int64_t rows", "int64_t length", "Parts parts"]
     states = [f"{program.operation(r)}::State* part{r}" for r in _reductions(program)]
     parameters = ",\n    ".join([*common, *states, *emit.parameters(program.tensors, program.accesses)])
+    bounds = [
+        "  const int64_t begin = blockIdx.y * parts.size;",
+        "  const int64_t end = begin + parts.size < length ? begin + parts.size : length;",
+    ]
     lines = [
         "template <int VEC>",
         f"__global__ void __launch_bounds__(LANES * ROWS) {_name(subtask, number)}(\n    {parameters}) {{",
-        "  const int64_t begin = blockIdx.y * parts.size;",
-        "  const int64_t end = begin + parts.size < length ? begin + parts.size : length;",
+        *(bounds if walk.reductions or program.element_stores else []),
         *row_text.start_of_row(program),
         "    const int64_t first = (live ? mine : rows - 1) * parts.count;",
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from stitch_tui.agents.builtin import operators, scans, shapes
-from stitch_tui.agents.builtin.index_maps import MOVES, ONCE
+from stitch_tui.agents.builtin.index_maps import MOVES, ONCE, SPLITS
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.lower_index import is_copy
@@ -21,14 +21,16 @@ def grow(
     Consumers join before producers; a product or convolution takes consumers only, since a
     producer would be computed again for every tile.
     """
-    group = _with_items(graph, _with_transposes(graph, anchor, taken))
+    group = _with_items(
+        graph, _with_reversals(graph, anchor, taken) or _with_transposes(graph, anchor, taken)
+    )
     if (subtask := _lowered(graph, group)) is None:
         return None
     growing = True
     while growing:
         growing = False
         for neighbour in _neighbours(graph, group, subtask.kind, taken):
-            bigger = _with_items(graph, group | _inseparable(graph, neighbour))
+            bigger = _with_items(graph, group | {neighbour.id})
             if not taken.keys().isdisjoint(bigger):
                 continue
             if not _worthwhile(graph, subtask, neighbour) or _cyclic(graph, bigger, groups, taken):
@@ -55,16 +57,27 @@ def _with_transposes(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> fr
             node = graph.node.get(operand)
             if node is None or operand in taken or operand in graph.results:
                 continue
-            if shapes.is_transpose_of_last_two(graph, node) and graph.users[operand] == (anchor.id,):
+            if shapes.is_transpose_of_last_two(node) and graph.users[operand] == (anchor.id,):
                 group.add(operand)
     whole = frozenset(group)
     return whole if _lowered(graph, whole) else frozenset({anchor.id})
 
 
+def _with_reversals(graph: Graph, anchor: Node, taken: Mapping[str, int]) -> frozenset[str] | None:
+    """A scan between two reversals, neither of which can join alone; None when there is none."""
+    if anchor.op not in scans.SCANS:
+        return None
+    around = [n for n in (*anchor.operands, *graph.users.get(anchor.id, ())) if n in graph.node]
+    flips = [n for n in around if graph.node[n].op == scans.FLIP and n not in taken]
+    whole = frozenset({anchor.id, *flips})
+    return whole if len(flips) > 1 and _lowered(graph, whole) else None
+
+
 def _with_items(graph: Graph, group: frozenset[str]) -> frozenset[str]:
-    """With the nodes that pick from results: a tuple cannot leave a kernel."""
-    tuples = [n for n in group if graph.node[n].op in operators.TUPLES]
-    return group | {user for n in tuples for user in graph.users.get(n, ())}
+    """With the tuples that its nodes pick from, and all their items: no kernel takes or gives a tuple."""
+    picked = {shapes.ref(graph.node[n].args[0]) for n in group if graph.node[n].op == "getitem"}
+    tuples = {n for n in group | picked if graph.node[n].op in operators.TUPLES | SPLITS} | picked
+    return group | tuples | {user for n in tuples for user in graph.users.get(n, ())}
 
 
 def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[str, int]) -> Iterator[Node]:
@@ -80,14 +93,6 @@ def _neighbours(graph: Graph, group: frozenset[str], kind: Kind, taken: Mapping[
             moves = kind in (Kind.POINTWISE, Kind.INDEX) and (node.op in MOVES or node.op == "getitem")
             if reduces or scans_too or moves or shapes.is_pointwise(node) or shapes.is_view(node):
                 yield node
-
-
-def _inseparable(graph: Graph, node: Node) -> frozenset[str]:
-    """A result of a split comes with the split and all its results: no kernel takes or gives a tuple."""
-    if node.op != "getitem":
-        return frozenset({node.id})
-    whole = shapes.ref(node.args[0])
-    return frozenset({whole, *graph.users.get(whole, ())})
 
 
 def _worthwhile(graph: Graph, subtask: Subtask, node: Node) -> bool:

@@ -27,9 +27,9 @@ class Kind(StrEnum):
     ROWS = "rows"
     GEMM = "gemm"
     CONV = "convolution"
-    INDEX = "index"
     POOL = "pool"
     SCAN = "scan"
+    INDEX = "index"
 
 
 class Register(StrEnum):
@@ -63,7 +63,7 @@ class Align(StrEnum):
     ROW = "ROW"
     """As BROADCAST, without the reduced dimensions (a reduction with keepdim=False)."""
     CHANNEL = "CHANNEL"
-    """One dimension, that of the result's channels: weights of a batch norm, bias of a convolution."""
+    """One dimension, which is the result's channels: a convolution's bias, weights of a batch norm."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,11 @@ class Instr:
     ``load`` reads `Access` number `literal`; ``const`` is `literal`; ``root`` is what the root computes at
     a point (a product, a window's maximum); `REDUCTIONS` reduce over a row, `SCANS` run along it; ``count``
     is the length of a row.
-    In an index kernel, ``coord`` is the point's coordinate along dimension `literal`; ``size`` is an extent
-    of `Access` number ``literal // MAX_RANK``, along dimension ``literal % MAX_RANK``; ``load_at`` reads
-    `Access` number `literal` at the integers `args`, ``load_if`` only where the first of them is true.
+
+    `PLACES` are those of an index kernel: ``coord`` is the point's coordinate along dimension `literal`;
+    ``size`` is an extent of `Access` number ``literal // MAX_RANK``, along dimension ``literal % MAX_RANK``;
+    ``load_at`` reads `Access` number `literal` at the integers `args`, ``load_if`` only where the first of
+    them is true.
     """
 
     op: str
@@ -99,6 +101,7 @@ class Instr:
 
 REDUCTIONS = ("sum", "prod_of", "max_of", "min_of", "any_of", "all_of", "argmax_of", "argmin_of")
 SCANS = ("scan_sum", "scan_prod")
+PLACES = ("coord", "size", "load_at", "load_if")
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,7 @@ class ScanRoot:
 
 
 Root = GemmRoot | ConvRoot | RowsRoot | PoolRoot | ScanRoot
-"""What a kernel that is not pointwise is built around."""
+"""What a kernel that does more than compute or move single elements is built around."""
 
 
 @dataclass(frozen=True)

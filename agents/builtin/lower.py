@@ -29,9 +29,9 @@ from stitch_tui.agents.builtin.ir import (
     register_of,
 )
 from stitch_tui.agents.builtin.lower_index import IndexLowering, moves_elements
-from stitch_tui.agents.builtin.plain_values import promoted, require_plain_semantics
+from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
 from stitch_tui.agents.builtin.row_space import common_space, keeps_shape
-from stitch_tui.agents.builtin.row_values import RowValues, converted, literal
+from stitch_tui.agents.builtin.row_values import RowValues
 from stitch_tui.agents.builtin.scalar import Expr, Program
 from stitch_tui.agents.builtin.shapes import Shape
 from stitch_tui.agents.builtin.title import title_of
@@ -51,8 +51,8 @@ def lower(graph: Graph, region: Region) -> Subtask:
 
 
 def _has_root(node: Node) -> bool:
-    products = shapes.PRODUCTS | shapes.CONVOLUTIONS
-    return node.op in products or node.op in operators.ROWS or node.op in scans.SCANS or pools.is_window(node)
+    known = shapes.PRODUCTS | shapes.CONVOLUTIONS | pools.NAMES
+    return node.op in known or node.op in operators.ROWS or node.op in scans.SCANS
 
 
 class _Lowering(RowValues):
@@ -115,7 +115,7 @@ class _Lowering(RowValues):
             raise NotFusable(f"more than {MAX_RANK} dimensions")
         for node in self.nodes:
             if len(node.outputs) != 1 and node.op not in operators.TUPLES:
-                raise NotFusable(f"{node.op} returns several tensors")
+                raise NotFusable(f"no template for {node.op}, which returns several tensors")
             register_of(node.spec.dtype)
 
     def _require_all_reads_used(self, root: Root | None) -> None:
@@ -160,7 +160,7 @@ class _Lowering(RowValues):
         value = shapes.ref(argument)
         while value in self.inside:
             node = self.graph.node[value]
-            if not shapes.is_transpose_of_last_two(self.graph, node):
+            if not shapes.is_transpose_of_last_two(node):
                 raise NotFusable(f"{node.op} feeds a matrix product in the same kernel")
             value, transposed = shapes.ref(node.args[0]), not transposed
         spec = self.graph.spec(value)
@@ -179,7 +179,7 @@ class _Lowering(RowValues):
         if shapes.numel(frame) != shapes.numel(self.frame):
             raise NotFusable("a value of another size")
         same_last = bool(frame) and bool(self.frame) and frame[-1] == self.frame[-1]
-        if self.product and not same_last and not self.convolves:
+        if self.product and not self.convolves and not same_last:
             raise NotFusable("a view that cuts through rows")
         if shape == frame and contiguous:
             return Align.RESHAPED
@@ -265,8 +265,8 @@ class _Lowering(RowValues):
             raise NotFusable("a product that is broadcast")
         acc = self.program.add("root", Register.F32)
         if self.convolves:
-            bias = shapes.argument(node, 2, "bias")
-            return acc if bias is None else acc + self._required_channel(bias, frame)
+            offset = self._channel(shapes.argument(node, 2, "bias"), frame)
+            return acc if offset is None else acc + offset
         if node.op == "aten.linear.default":
             bias = shapes.argument(node, 2, "bias")
             return acc if bias is None else acc + self.value(shapes.ref(bias), frame)
@@ -279,17 +279,14 @@ class _Lowering(RowValues):
             return scaled + (bias if beta == 1 else bias * beta)
         return acc
 
-    def _required_channel(self, argument: Any, frame: Shape) -> Expr:
-        found = self._channel(argument, frame)
-        assert found is not None
-        return found
-
     def _pointwise(self, node: Node, frame: Shape) -> Expr | tuple[Expr, ...]:
         require_plain_semantics(self.graph, node)
         operator = operators.POINTWISE[node.op]
         target = promoted(self.graph, node)
         cast: Callable[[Expr], Expr] = (lambda e: e.to(target)) if operator.promote else (lambda e: e)
         channels = operators.CHANNELS.get(node.op, ())
+        if channels and self.convolves:
+            self._require_batch()
         arguments = [
             self._channel(a, frame) if position in channels else self._argument(a, frame, cast)
             for position, a in enumerate(node.args)
@@ -297,6 +294,12 @@ class _Lowering(RowValues):
         named = {k: self._argument(v, frame, cast) for k, v in node.kwargs.items()}
         found = operator.formula(*arguments, **named)
         return found if isinstance(found, tuple) else converted(found, node.spec.dtype, narrow=False)
+
+    def _require_batch(self) -> None:
+        """A convolution takes single images too; what follows would take their rows for channels."""
+        assert self.product is not None
+        if len(self.product.spec.shape) != len(self.graph.spec(shapes.ref(self.product.args[1])).shape):
+            raise NotFusable("a norm of a single image")
 
     def _argument(self, argument: Any, frame: Shape, cast: Callable[[Expr], Expr]) -> Any:
         if isinstance(argument, dict) and set(argument) == {"ref"}:

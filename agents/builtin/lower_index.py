@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from stitch_tui.agents.builtin import c_scalar, index_maps, operators, shapes
-from stitch_tui.agents.builtin.index_maps import MOVES, SPLITS, Index, Look
+from stitch_tui.agents.builtin import c_scalar, extents, index_maps, operators, shapes
+from stitch_tui.agents.builtin.index_maps import MOVES, SPLITS
 from stitch_tui.agents.builtin.ir import (
     MAX_RANK,
     Access,
@@ -18,8 +18,8 @@ from stitch_tui.agents.builtin.ir import (
     Subtask,
     register_of,
 )
-from stitch_tui.agents.builtin.plain_values import promoted, require_plain_semantics
-from stitch_tui.agents.builtin.row_values import converted, literal
+from stitch_tui.agents.builtin.places import Index, Look
+from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
 from stitch_tui.agents.builtin.scalar import Expr, Program
 from stitch_tui.agents.builtin.title import title_of
 from stitch_tui.tools.graph import Graph, Node, Region
@@ -117,8 +117,8 @@ class IndexLowering:
             self._require_supported(value)
             return self.program.add("size", Register.I64, literal=self._access(value) * MAX_RANK + dim)
         node = self.graph.node[value]
-        if node.op in index_maps.SIZES:
-            return index_maps.SIZES[node.op](self, node, dim)
+        if node.op in extents.SIZES:
+            return extents.SIZES[node.op](self, node, dim)
         if shapes.is_pointwise(node):
             extent, rank = node.spec.shape[dim], len(node.spec.shape)
             for operand in node.operands:
@@ -156,9 +156,7 @@ class IndexLowering:
 
     def _node(self, node: Node, look: Look) -> Expr:
         if node.op == "getitem":
-            if self.graph.node[shapes.ref(node.args[0])].op not in SPLITS:
-                raise NotFusable("a result of an operator that returns several tensors")
-            return index_maps.part(self, node, look)
+            return self._item(node, look)
         if node.op in MOVES:
             return MOVES[node.op](self, node, look)
         if node.op in operators.IDENTITY:
@@ -170,19 +168,30 @@ class IndexLowering:
             return self._pointwise(node, look)
         raise NotFusable(f"{node.op} in a kernel that moves elements")
 
+    def _item(self, node: Node, look: Look) -> Expr:
+        """A part of a split, or the first result of a norm; its other results are for training."""
+        whole = self.graph.node[shapes.ref(node.args[0])]
+        if whole.op in SPLITS:
+            return index_maps.part(self, node, look)
+        if whole.op in operators.POINTWISE and node.args[1] == 0:
+            return self.read(whole.id, look)
+        raise NotFusable("a result of an operator that returns several tensors")
+
     def _pointwise(self, node: Node, look: Look) -> Expr:
         require_plain_semantics(self.graph, node)
         operator = operators.POINTWISE[node.op]
         target = promoted(self.graph, node)
         cast: Callable[[Expr], Expr] = (lambda e: e.to(target)) if operator.promote else (lambda e: e)
 
-        def argument(given: Any) -> Any:
-            if isinstance(given, dict) and set(given) == {"ref"}:
-                return cast(self.broadcast(given["ref"], node, look))
-            return literal(given)
+        channels = operators.CHANNELS.get(node.op, ())
 
-        named = {k: argument(v) for k, v in node.kwargs.items()}
-        found = operator.formula(*map(argument, node.args), **named)
-        if isinstance(found, tuple):
-            raise NotFusable(f"{node.op} returns several tensors")
-        return converted(found, node.spec.dtype, narrow=False)
+        def argument(given: Any, position: int = -1) -> Any:
+            if not (isinstance(given, dict) and set(given) == {"ref"}):
+                return literal(given)
+            if position in channels:
+                return cast(self.read(given["ref"], replace(look, at=(look.at[1],))))
+            return cast(self.broadcast(given["ref"], node, look))
+
+        given = [argument(a, position) for position, a in enumerate(node.args)]
+        found = operator.formula(*given, **{k: argument(v) for k, v in node.kwargs.items()})
+        return converted(found[0] if isinstance(found, tuple) else found, node.spec.dtype, narrow=False)

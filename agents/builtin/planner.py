@@ -56,8 +56,8 @@ def plan(graph: Graph, machine: Machine | None = None) -> Cut:
     """Regions for everything that has a template, hottest first, and the reasons for the rest."""
     groups: list[frozenset[str]] = []
     taken: dict[str, int] = {}
-    reducing = operators.ROWS.keys() | pools.NAMES | scans.SCANS.keys()
-    for anchors in (shapes.PRODUCTS | shapes.CONVOLUTIONS, reducing, MOVES.keys(), None):
+    rows = operators.ROWS.keys() | pools.NAMES | scans.SCANS.keys()
+    for anchors in (shapes.PRODUCTS | shapes.CONVOLUTIONS, rows, MOVES.keys(), None):
         # the last of several moves takes the others in, as they feed it
         for node in reversed(graph.nodes) if anchors == MOVES.keys() else graph.nodes:
             if node.id in taken or not _is_anchor(graph, node, anchors):
@@ -110,6 +110,8 @@ def _reason(graph: Graph, node: Node) -> str:
         return "a view, free in PyTorch"
     if shapes.is_plain(node) and not is_copy(graph, node):
         return "a copy outside every kernel"
+    if len(node.outputs) > 1 and node.op not in operators.TUPLES:
+        return f"no template for {node.op}"
     try:
         lower(graph, region_of(graph, [node.id]))
     except (NotFusable, InvalidRegion) as reason:

@@ -15,16 +15,17 @@ def total(x: Expr) -> Expr:
 
 
 def highest(x: Expr) -> Expr:
-    return x.apply("max_of")
+    return x.apply("any_of" if x.register is Register.BOOL else "max_of")
 
 
 def lowest(x: Expr) -> Expr:
-    return x.apply("min_of")
+    return x.apply("all_of" if x.register is Register.BOOL else "min_of")
 
 
 def place_of(x: Expr, op: str) -> Expr:
     """Where in its row ``argmax_of`` or ``argmin_of`` is: the first of equals, the first NaN if any."""
-    return x.program.add(op, Register.I64, x)
+    number = x.to(Register.I64) if x.register is Register.BOOL else x
+    return x.program.add(op, Register.I64, number)
 
 
 def count(x: Expr) -> Expr:

@@ -1,14 +1,14 @@
 """Values of row operators and scans in a region: which frame each operand is seen in, and what comes out."""
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 from stitch_tui.agents.builtin import operators, pools, scans, shapes
 from stitch_tui.agents.builtin.ir import FLOATS, Access, Align, NotFusable, Register, register_of
 from stitch_tui.agents.builtin.operators import Operands
+from stitch_tui.agents.builtin.plain_values import converted, literal
 from stitch_tui.agents.builtin.row_space import BATCH_NORMS, INSTANCE_NORM, RowSpace, keeps_shape
-from stitch_tui.agents.builtin.scalar import Expr, Operand
+from stitch_tui.agents.builtin.scalar import Expr
 from stitch_tui.agents.builtin.scans import Scan
 from stitch_tui.agents.builtin.shapes import Shape
 from stitch_tui.tools.graph import DType, Graph, Node
@@ -143,24 +143,3 @@ class RowValues(ABC):
             raise NotFusable("scans in both directions")
         given = self.value(source, frame).to(register_of(node.spec.dtype))
         return converted(given.apply(scans.SCANS[node.op]), node.spec.dtype, narrow=False)
-
-
-def literal(argument: Any) -> Operand | Any:
-    """A constant argument of a graph node as Python has it."""
-    if isinstance(argument, dict) and set(argument) == {"float"}:
-        return float(argument["float"])
-    if isinstance(argument, dict):
-        raise NotFusable(f"an argument that no template knows: {next(iter(argument.values()))}")
-    if isinstance(argument, float) and math.isnan(argument):
-        raise NotFusable("a NaN constant")
-    return argument
-
-
-def converted(expr: Expr, dtype: DType, *, narrow: bool) -> Expr:
-    """To the register of `dtype`; integers wrap, and an explicit cast (`narrow`) rounds f16 and bf16."""
-    moved = expr.to(register_of(dtype))
-    if dtype in (DType.F16, DType.BF16):
-        return moved.rounded(f"round_{dtype}") if narrow else moved
-    if dtype in (DType.I32, DType.I16, DType.I8, DType.U8):
-        return moved.rounded(f"wrap_{dtype}")
-    return moved

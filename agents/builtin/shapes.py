@@ -4,7 +4,7 @@ from typing import Any
 
 from stitch_tui.agents.builtin import operators
 from stitch_tui.agents.builtin.ir import NotFusable
-from stitch_tui.tools.graph import Graph, Node
+from stitch_tui.tools.graph import Node
 
 Shape = tuple[int, ...]
 
@@ -87,14 +87,20 @@ def is_pointwise(node: Node) -> bool:
     return node.op in operators.POINTWISE or node.op in operators.CASTS or node.op in operators.IDENTITY
 
 
-def is_transpose_of_last_two(graph: Graph, node: Node) -> bool:
-    """Whether the node swaps the last two dimensions and nothing else."""
-    if node.op not in TRANSPOSES:
-        return False
+def order_of(node: Node) -> list[int]:
+    """For each dimension of the result, the one of the operand."""
     rank = len(node.spec.shape)
+    if node.op == "aten.permute.default":
+        return [d % rank for d in argument(node, 1, "dims")]
+    order = list(range(rank))
     if node.op == "aten.t.default":
-        return rank == 2
-    if node.op == "aten.transpose.int":
-        return {argument(node, 1, "dim0") % rank, argument(node, 2, "dim1") % rank} == {rank - 2, rank - 1}
-    order = [d % rank for d in argument(node, 1, "dims")]
-    return order == [*range(rank - 2), rank - 1, rank - 2]
+        return order[::-1]
+    a, b = (int(argument(node, 1 + i, f"dim{i}")) % rank for i in (0, 1))
+    order[a], order[b] = order[b], order[a]
+    return order
+
+
+def is_transpose_of_last_two(node: Node) -> bool:
+    """Whether the node swaps the last two dimensions and nothing else."""
+    rank = len(node.spec.shape)
+    return node.op in TRANSPOSES and order_of(node) == [*range(rank - 2), rank - 1, rank - 2]

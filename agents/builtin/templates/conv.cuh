@@ -93,12 +93,6 @@ static bool slide(Space& s, const stitch_tensor& x) {
   return true;
 }
 
-[[maybe_unused]] static bool place_conv_channel(Space& s, int operand, const stitch_tensor& t) {
-  for (int d = 0; d < RANK; ++d) s.stride[operand][d] = 0;
-  s.stride[operand][CHANNEL] = t.strides[0];
-  return t.shape[0] == s.extent[CHANNEL];
-}
-
 // Sizes of the convolution; false: input, weights and constants do not fit each other.
 static bool shape_conv(Conv& p, Space& s, const stitch_tensor& x, const stitch_tensor& w) {
   const int outer = TRANSPOSED ? 1 : 0;  // the weights' dimension of result channels

@@ -7,10 +7,11 @@ __device__ __forceinline__ float across(float v, int step) { return __shfl_xor_s
 __device__ __forceinline__ long long across(long long v, int step) {
   return __shfl_xor_sync(0xffffffffu, v, step);
 }
-__device__ __forceinline__ bool across(bool v, int step) { return __shfl_xor_sync(0xffffffffu, int(v), step) != 0; }
+__device__ __forceinline__ int across(int v, int step) { return __shfl_xor_sync(0xffffffffu, v, step); }
 template <typename T>
 __device__ __forceinline__ Placed<T> across(Placed<T> v, int step) {
-  return {across(v.value, step), across(v.place, step)};
+  const T value = across(v.value, step);
+  return {across(v.place, step), value, value};
 }
 
 // The reduction of `v` over the threads of a row, known to all of them.

@@ -9,11 +9,6 @@ struct Limits<long long> {
   __device__ static long long lowest() { return -9223372036854775807ll - 1; }
   __device__ static long long highest() { return 9223372036854775807ll; }
 };
-template <>
-struct Limits<bool> {
-  __device__ static bool lowest() { return false; }
-  __device__ static bool highest() { return true; }
-};
 
 // Signed overflow is undefined in C++ and wraps in PyTorch.
 __device__ __forceinline__ float plus(float a, float b) { return a + b; }
@@ -51,22 +46,22 @@ struct Lowest {
 };
 template <typename T>
 struct Any {
-  using State = T;
-  __device__ static T start() { return false; }
-  __device__ static T merge(T a, T b) { return a || b; }
+  using State = int;
+  __device__ static int start() { return 0; }
+  __device__ static int merge(int a, int b) { return a | b; }
 };
 template <typename T>
 struct All {
-  using State = T;
-  __device__ static T start() { return true; }
-  __device__ static T merge(T a, T b) { return a && b; }
+  using State = int;
+  __device__ static int start() { return 1; }
+  __device__ static int merge(int a, int b) { return a & b; }
 };
 
-// A value and its place in the row.
+// A value and its place in the row; twice the value, so that no byte of the state is undefined.
 template <typename T>
 struct Placed {
-  T value;
   long long place;
+  T value, again;
 };
 
 // NaN wins over numbers; of equals, the first in the row wins.
@@ -74,7 +69,8 @@ template <typename T, bool HIGHEST>
 struct Extreme {
   using State = Placed<T>;
   __device__ static State start() {
-    return {HIGHEST ? Limits<T>::lowest() : Limits<T>::highest(), Limits<long long>::highest()};
+    const T worst = HIGHEST ? Limits<T>::lowest() : Limits<T>::highest();
+    return {Limits<long long>::highest(), worst, worst};
   }
   __device__ static State merge(State a, State b) {
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -94,8 +90,9 @@ __device__ __forceinline__ void element(T& state, T value, long long) {
 }
 template <typename T>
 __device__ __forceinline__ void element(Placed<T>& state, T value, long long place) {
-  state = {value, place};
+  state = {place, value, value};
 }
+__device__ __forceinline__ void element(int& state, bool value, long long) { state = value; }
 template <typename T>
 __device__ __forceinline__ T result(T state) {
   return state;

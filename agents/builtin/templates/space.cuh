@@ -57,11 +57,11 @@ struct Space {
   return t.numel == step;
 }
 
-// Strides of an operand of one dimension, which is the space's second.
-[[maybe_unused]] static bool place_channel(Space& s, int operand, const stitch_tensor& t) {
+// Strides of an operand of one dimension, which lies along the space's dimension `channel`.
+[[maybe_unused]] static bool place_channel(Space& s, int operand, const stitch_tensor& t, int channel) {
   for (int d = 0; d < RANK; ++d) s.stride[operand][d] = 0;
-  if (RANK < 2 || (t.shape[0] != 1 && t.shape[0] != s.extent[1 % RANK])) return false;
-  s.stride[operand][1 % RANK] = t.shape[0] == 1 ? 0 : t.strides[0];
+  if (channel >= RANK || (t.shape[0] != 1 && t.shape[0] != s.extent[channel])) return false;
+  s.stride[operand][channel] = t.shape[0] == 1 ? 0 : t.strides[0];
   return true;
 }
 
