@@ -327,7 +327,7 @@ class _Verification:
         return True
 
     def _too_slow_here(self, stage: str, report: Json) -> bool:
-        """Did the emulator merely run out of time: ahead of a GPU, or at full size, watched or after all else?"""
+        """Did the emulator merely run out of time: ahead of a GPU, or at full size, watched or last?"""
         if self.bench.cuda is not None:
             return stage == "emulator"
         where = report["findings"][0]["where"] if report["findings"] else ""
