@@ -327,11 +327,11 @@ class _Verification:
         return True
 
     def _too_slow_here(self, stage: str, report: Json) -> bool:
-        """Did the emulator merely run out of time: ahead of a GPU, or at full size after all else?"""
+        """Did the emulator merely run out of time: ahead of a GPU, or at full size, watched or last?"""
         if self.bench.cuda is not None:
             return stage == "emulator"
         where = report["findings"][0]["where"] if report["findings"] else ""
-        return self.bench.cuda is None and where.startswith("task/full") and bool(report["trials"])
+        return where.startswith("task/full") and (stage == "emulator" or bool(report["trials"]))
 
     async def _located(self, build: Build | None, raw: list[Json]) -> list[Finding]:
         if not raw or build is None or self.bench.emulator is None:

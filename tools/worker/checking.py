@@ -30,7 +30,9 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     """
     wanted = dict(params.get("trials") or {})
     if "small" not in wanted:
-        wanted["small"] = _small_variants(session, wanted.pop("smallest", None))
+        small = _small_variants(session, wanted.pop("smallest", None))
+        # Where no extent can change, a check without the full size would try nothing.
+        wanted["small"] = small or ([FULL] if wanted.get("full") == 0 else [])
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     module = ModuleCall(session.task) if launch.module else None

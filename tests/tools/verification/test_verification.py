@@ -62,6 +62,17 @@ async def judged(folder: Path, emulator: Emulator) -> dict[str, Verdict]:
         return found
 
 
+async def judged_at_its_only_size(folder: Path, emulator: Emulator) -> Verdict:
+    """The honest candidate for a reference of one row, whose extents all follow from the weights."""
+    (folder / "model.py").write_text(REFERENCE.replace("40, 33", "1, 33"))
+    async with Judge(sys.executable, folder) as judge:
+        await reference.open_reference(judge, reference.ReferenceOptions(path="model.py"))
+        graph = (await reference.graph(judge)).graph
+        bench = Bench(judge, emulator, python=sys.executable, deadline_s=10.0)
+        region = region_of(graph, [node.id for node in graph.nodes])
+        return await verify_region(bench, planted(folder, ""), region)
+
+
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory, emulator: Emulator) -> dict[str, Verdict]:
     return asyncio.run(judged(tmp_path_factory.mktemp("verification"), emulator))
@@ -109,6 +120,14 @@ def test_a_full_size_that_the_emulator_cannot_do_is_left_out_and_said(verdicts: 
     assert verdict.correct
     assert Flag.PARTIAL in verdict.flags
     assert any("full size" in reason for reason in verdict.unchecked)
+
+
+def test_a_reference_of_one_size_only_is_watched_and_checked_at_that(
+    tmp_path: Path, emulator: Emulator
+) -> None:
+    verdict = asyncio.run(judged_at_its_only_size(tmp_path, emulator))
+    assert verdict.correct, verdict.summary
+    assert {"emulator: task/full", "task/full"} <= {trial.name for trial in verdict.trials}
 
 
 def test_a_python_module_is_verified_as_a_whole_program(verdicts: dict[str, Verdict]) -> None:
