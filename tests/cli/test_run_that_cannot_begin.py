@@ -30,7 +30,7 @@ def test_it_says_so_in_one_line_of_stderr_and_one_last_event(
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()
     assert words in line
-    event = json.loads(printed.out)
+    event = json.loads(printed.out.splitlines()[-1])
     assert (event["type"], event["exit_code"], event["status"]) == ("session.finished", 2, "failed")
     assert words in event["reason"]
 

@@ -168,7 +168,7 @@ def test_the_command_line_watches_steers_and_stops_a_run(project: Project) -> No
     assert (code, out) == (0, "stopped: stopped by human\n")
     out, err = watching.communicate(timeout=60)
     assert watching.returncode == 1
-    assert "decision: stop by human" in err
+    assert "decision   stop by human" in err
     engine.communicate(timeout=60)
 
 

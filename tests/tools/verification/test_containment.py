@@ -117,5 +117,5 @@ def test_a_slow_honest_candidate_is_left_alone(runner: Callable[[str], Channel])
 
 def test_a_runner_that_is_gone_is_no_fault_of_the_candidates(tmp_path: Path) -> None:
     with pytest.raises(CandidateFault) as caught:
-        Channel((str(tmp_path / "deleted"),), arena="arena file x 0", isolate=True)
+        Channel((str(tmp_path / "deleted"),), arena="arena file x 0")
     assert caught.value.category == "environment"
