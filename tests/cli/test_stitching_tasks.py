@@ -1,5 +1,6 @@
 """``stitch --auto`` on tasks of reductions, norms, pooling and scans: everything is covered and right."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,12 +22,14 @@ def test_a_task_is_stitched_whole_and_right(project: Path, task: Path) -> None:
     for arguments in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "A task"]):
         subprocess.run(["git", *arguments], cwd=project, check=True)
     done = subprocess.run(
-        [sys.executable, "-m", "stitch_tui", "--auto", task.name],
+        [sys.executable, "-m", "stitch_tui", "--json", "--auto", task.name],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "and the program correct" in done.stderr + done.stdout
-    assert "coverage 100%" in done.stderr + done.stdout
+    finished = json.loads(done.stdout.splitlines()[-1])
+    assert finished["type"] == "session.finished"
+    assert finished["reason"].endswith("and the program correct")
+    assert finished["coverage"] == pytest.approx(1)
