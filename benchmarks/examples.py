@@ -27,10 +27,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="stems of files in examples/; default: all")
     parser.add_argument("--iterations", type=int, default=4, help="attempts for each subtask")
     parser.add_argument("--seconds", type=float, default=600.0, help="longest time for one example")
-    parser.add_argument("--table", action="store_true", help="print the README's table and stop")
+    parser.add_argument("--table", action="store_true", help="print the README's figures and stop")
     options = parser.parse_args()
     if options.table:
-        print(table())
+        print(section())
         return 0
     names = options.names or sorted(path.stem for path in EXAMPLES.glob("*.py"))
     for name in names:
@@ -125,7 +125,7 @@ def table() -> str:
     for path in sorted(provenance.RESULTS.glob("examples_*.json")):
         found = json.loads(path.read_text())
         for name, example in sorted(found["examples"].items()):
-            program = example["program"] or {"category": "not checked", "speedup": {}}
+            program = example["program"] or {"category": "not judged", "speedup": {}}
             cells = [ratio(program["speedup"].get(baseline)) for baseline in BASELINES]
             coverage = "" if example["coverage"] is None else f"{example['coverage']:.0%}"
             device = "emulator" if found["device"].startswith("emulator") else found["device"]
@@ -133,9 +133,33 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def commits() -> str:
+    """The commits that the table's figures were measured at."""
+    results = [json.loads(path.read_text()) for path in provenance.RESULTS.glob("examples_*.json")]
+    return ", ".join(
+        sorted({example["commit"] for found in results for example in found["examples"].values()})
+    )
+
+
+def latency() -> str:
+    """The sentence on `benchmarks/edit_to_verdict.py`'s figures."""
+    found = json.loads((provenance.RESULTS / "edit_to_verdict.json").read_text())
+    ours, peer = found["median_s"]["stitch"], found["median_s"]["kernelbench"]
+    return (
+        f"From an edited `.cu` to the full verdict: {ours:.1f} s"
+        f" (median of {len(found['stitch'])}, judge warm); KernelBench's evaluator on the equivalent candidate"
+        f" in the same run: {peer:.0f} s ({len(found['kernelbench'])} run). {found['device']}, commit {found['commit']}."
+    )
+
+
+def section() -> str:
+    """What stands between the README's marks."""
+    return f"{table()}\n\nMeasured at commit {commits()}.\n\n{latency()}"
+
+
 def ratio(speedup: dict[str, float] | None) -> str:
     if speedup is None:
-        return "functional, not timed"
+        return "not timed"
     return f"{speedup['value']:.2f}x [{speedup['low']:.2f}, {speedup['high']:.2f}]"
 
 

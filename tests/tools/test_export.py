@@ -308,3 +308,20 @@ def get_inputs():
     assert graph_of(task).nodes[0].op == OPAQUE
     assert task.unexportable is not None
     assert "computes something else" in task.unexportable.why
+
+
+MERGED_HEADS = """
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x).view(4, 30)
+def get_inputs():
+    return [torch.randn(4, 5, 6)]
+"""
+
+
+def test_nodes_run_on_operands_of_another_layout_than_the_traces(tmp_path: Path) -> None:
+    exported = open_task(tmp_path, MERGED_HEADS).full.exported
+    (source,) = exported.sources
+    turned = torch.randn(4, 6, 5).transpose(1, 2)
+    values = run_nodes(exported.graph["nodes"], {source: turned}, torch.device("cpu"))
+    assert torch.equal(values[exported.graph["outputs"][0]], torch.relu(turned).reshape(4, 30))

@@ -8,7 +8,7 @@ import torch
 
 Shape = Sequence[int]
 
-_VIEWS = {"getitem", "aten._unsafe_view.default", "aten.lift_fresh_copy.default"}
+_VIEWS = {"getitem", "aten.reshape.default", "aten.lift_fresh_copy.default"}
 
 
 def is_view(op: str, function: Any) -> bool:

@@ -29,6 +29,11 @@ _KINDS = {
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
 
+_OF_ANY_LAYOUT = dict.fromkeys(("aten.view.default", "aten._unsafe_view.default"), "aten.reshape.default")
+"""A view fits the layout that its operand had in the trace.  Another precision, device or a kernel in front
+may give another layout (attention in float64 does on a GPU), and the values are the same."""
+
+
 class Inexportable(Exception):
     """The reference has no graph; says why and where.  It is then one opaque node."""
 
@@ -216,7 +221,7 @@ def _op_name(target: Any, where: str) -> str:
         raise Inexportable(f"it uses {getattr(target, '__name__', target)}", where)
     if target._schema.is_mutable:
         raise Inexportable(f"{target} changes its operand in place", where)
-    return str(target)
+    return _OF_ANY_LAYOUT.get(str(target), str(target))
 
 
 def _first_names(module: torch.nn.Module) -> dict[str, str]:

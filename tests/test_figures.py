@@ -1,0 +1,15 @@
+"""The README's figures are the ones that runs wrote down."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+START, END = "<!-- figures: python benchmarks/examples.py --table -->\n", "\n<!-- end of figures -->"
+
+
+def test_the_figures_in_the_readme_are_made_from_the_results() -> None:
+    shown = (ROOT / "README.md").read_text().partition(START)[2].partition(END)[0]
+    command = [sys.executable, "benchmarks/examples.py", "--table"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert shown == made.rstrip("\n")
