@@ -145,10 +145,11 @@ def latency() -> str:
     """The sentence on `benchmarks/edit_to_verdict.py`'s figures."""
     found = json.loads((provenance.RESULTS / "edit_to_verdict.json").read_text())
     ours, peer = found["median_s"]["stitch"], found["median_s"]["kernelbench"]
+    runs, peer_runs = len(found["stitch"]), len(found["kernelbench"])
     return (
-        f"From an edited `.cu` to the full verdict: {ours:.1f} s"
-        f" (median of {len(found['stitch'])}, judge warm); KernelBench's evaluator on the equivalent candidate"
-        f" in the same run: {peer:.0f} s ({len(found['kernelbench'])} run). {found['device']}, commit {found['commit']}."
+        f"From an edited `.cu` to the full verdict: {ours:.1f} s (median of {runs}, judge warm);"
+        f" KernelBench's evaluator on the equivalent candidate in the same run: {peer:.0f} s"
+        f" ({peer_runs} run). {found['device']}, commit {found['commit']}."
     )
 
 
