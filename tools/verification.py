@@ -323,6 +323,8 @@ class _Verification:
         if category is not Category.CORRECT:
             self._fail(category, (*findings, *located))
             return False
+        if not report["trials"]:
+            self._unchecked(f"{stage}: the reference has no shape that could be tried")
         self._update(findings=self.draft.findings + tuple(located))
         return True
 

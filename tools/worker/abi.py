@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TextIO
 
 ABI = 1
 DTYPES = ("f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "bool")
@@ -121,6 +122,16 @@ class TensorStruct(ctypes.Structure):
         ("reserved", ctypes.c_int32),
         ("numel", ctypes.c_int64),
     )
+
+
+def received(lines: TextIO) -> Call:
+    """The call that the judge describes in the lines up to ``go``, at the runner's end of the channel."""
+    call = Call()
+    while (words := lines.readline().split()) != ["go"]:
+        if not words:
+            raise SystemExit("the judge went away in the middle of a call")
+        call.read(words)
+    return call
 
 
 class CallStruct(ctypes.Structure):

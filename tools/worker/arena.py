@@ -122,7 +122,7 @@ class CudaArena:
         except CudaDriverError:
             self._driver.free(self._pointer)
             raise
-        self.memory = torch.as_tensor(_DeviceBlock(self._pointer, nbytes), device=device)
+        self.memory = torch.as_tensor(DeviceBlock(self._pointer, nbytes), device=device)
         self.note, self.nbytes = "", nbytes
         self.descriptors: tuple[int, ...] = ()
 
@@ -134,7 +134,7 @@ class CudaArena:
         self._driver.free(self._pointer)
 
 
-class _DeviceBlock:
+class DeviceBlock:
     """Lets torch view driver memory without owning it."""
 
     def __init__(self, pointer: int, nbytes: int) -> None:

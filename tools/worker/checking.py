@@ -31,8 +31,10 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     wanted = dict(params.get("trials") or {})
     if "small" not in wanted:
         small = _small_variants(session, wanted.pop("smallest", None))
-        # Where no extent can change, a check without the full size would try nothing.
-        wanted["small"] = small or ([FULL] if wanted.get("full") == 0 else [])
+        nothing_to_try = not small and wanted.get("full") == 0
+        if nothing_to_try and session.task.reference.device.type == "cuda":
+            return asdict(Report())  # a size made for a GPU is none for the emulator
+        wanted["small"] = [FULL] if nothing_to_try else small
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     module = ModuleCall(session.task) if launch.module else None

@@ -22,7 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed
+from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed, received
+from .arena import DeviceBlock
 from .audit import Audit
 from .cuda_driver import CudaDriver
 from .encoding import DTYPES
@@ -69,9 +70,9 @@ class ModuleRunner:
             elif verb == "load":
                 self._load(rest)
             elif verb == "call":
-                self._answer(words[0], words[1], self._description())
+                self._answer(words[0], words[1], received(self._reader))
             elif verb == "define":
-                self._sets[int(words[1])] = self._description()
+                self._sets[int(words[1])] = received(self._reader)
                 self._say(f"done {words[0]} 0 0 0 0 0")
             elif verb == "burst":
                 self._guarded(words[0], partial(self._burst, words[0], int(words[1]), words[2] == "cold"))
@@ -85,16 +86,8 @@ class ModuleRunner:
         if kind == "ipc":
             torch.zeros(1, device=self.device)
             pointer = CudaDriver().open_ipc(bytes.fromhex(where))
-            return torch.as_tensor(_DeviceBlock(pointer, nbytes), device=self.device)
+            return torch.as_tensor(DeviceBlock(pointer, nbytes), device=self.device)
         return torch.from_file(where, shared=True, size=nbytes, dtype=torch.uint8)
-
-    def _description(self) -> Call:
-        call = Call()
-        while (words := self._reader.readline().split()) != ["go"]:
-            if not words:
-                raise SystemExit("the judge went away in the middle of a call")
-            call.read(words)
-        return call
 
     def _load(self, path: str) -> None:
         try:
@@ -292,19 +285,6 @@ class Clock:
             return 0.0
         self._events[1].synchronize()
         return float(self._events[0].elapsed_time(self._events[1]) * 1e3)
-
-
-class _DeviceBlock:
-    """Lets torch view driver memory without owning it."""
-
-    def __init__(self, pointer: int, nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (pointer, False),
-            "version": 3,
-            "strides": None,
-        }
 
 
 def _hosts() -> list[Path]:

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 
-from .abi import NOT_EXPORTED, SYMBOLS, Call, c_call
+from .abi import NOT_EXPORTED, SYMBOLS, Call, c_call, received
 from .cuda_driver import CudaDriver, CudaDriverError
 from .samples import FILLS_AHEAD
 
@@ -96,9 +96,9 @@ class _Runner:
                 case ["load", *path]:
                     self._load(line[len("load ") :].rstrip("\n") if path else "")
                 case ["call", nonce, verb]:
-                    self._call(nonce, verb, self._description())
+                    self._call(nonce, verb, received(self._reader))
                 case ["define", nonce, index]:
-                    self._sets[int(index)] = self._description()
+                    self._sets[int(index)] = received(self._reader)
                     self._say(f"done {nonce} 0 0 0 0 0")
                 case ["burst", nonce, count, mode]:
                     self._burst(nonce, int(count), mode == "cold")
@@ -124,14 +124,6 @@ class _Runner:
             self._say(f"error link_error {' '.join(str(error).split())}")
             return
         self._say(f"ready 1 {os.getpid()}")
-
-    def _description(self) -> Call:
-        call = Call()
-        while (words := self._reader.readline().split()) != ["go"]:
-            if not words:
-                raise SystemExit("the judge went away in the middle of a call")
-            call.read(words)
-        return call
 
     def _call(self, nonce: str, verb: str, call: Call) -> None:
         function = getattr(self._library, SYMBOLS[verb], None)
