@@ -6,7 +6,6 @@ column ``format_checks`` is KernelBench's rule on the task's own inputs: shape a
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from benchmarks import provenance
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import border_of
@@ -25,14 +23,13 @@ from tests.hacks import judging
 from tests.hacks.table import CASES, ELSEWHERE, HACKS, Case, Run
 from tests.honest.kernels import HONEST
 
-ROOT = Path(__file__).parents[1]
 CALLS = 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out Python modules and the emulator")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "hacks_cpu.json")
+    parser.add_argument("--output", type=Path, default=provenance.RESULTS / "hacks_cpu.json")
     options = parser.parse_args()
     started = time.monotonic()
     rows: list[dict[str, Any]] = []
@@ -48,8 +45,9 @@ def table(rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     run = {(row["hack"], row["candidate"], row["detector"]) for row in rows}
     accused = [program.name for program in HONEST if screen_source(program.source, "honest.cu").evidence]
     return {
-        "commit": commit(),
-        "torch": torch.__version__,
+        "commit": provenance.commit(),
+        "device": provenance.processor(),
+        "versions": provenance.versions("torch"),
         "seconds": round(seconds, 1),
         "candidates": len(rows),
         "not_run": [
@@ -140,11 +138,6 @@ def format_checks(case: Case, folder: Path) -> str:
     finally:
         rig.close()
     return "passed"
-
-
-def commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -4,15 +4,15 @@
 ``benchmarks/results/replay.json``.
 """
 
-import json
 import os
-import platform
 import resource
 import sys
 import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+
+import provenance
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -22,7 +22,6 @@ from stitch_tui.tools.graph import Region
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Flag, Verdict
 
-RESULT = Path(__file__).resolve().parent / "results" / "replay.json"
 _VERDICT = Verdict(category=Category.CORRECT, flags=(Flag.FUNCTIONAL,), device="emulator", summary="correct")
 _SOURCE = "__global__ void kernel(const float* x, float* y, long n) { /* ... */ }\n" * 20
 
@@ -69,6 +68,9 @@ def main() -> None:
         seconds, cpu = time.perf_counter() - started, time.process_time() - used
     report = {
         "benchmark": "replay",
+        "commit": provenance.commit(),
+        "device": provenance.processor(),
+        "versions": provenance.versions("pydantic"),
         "events": count,
         "iterations": len(session.iterations),
         "journal_mb": round(size / 1e6, 1),
@@ -76,10 +78,8 @@ def main() -> None:
         "cpu_seconds": round(cpu, 2),
         "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         "load": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
     }
-    RESULT.write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps(report))
+    provenance.write("replay", report)
 
 
 if __name__ == "__main__":

@@ -4,18 +4,13 @@
 ``benchmarks/results/startup.json``.  Runs are interleaved, so that a busy machine slows all alike.
 """
 
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
-from importlib.metadata import version
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "benchmarks/results/startup.json"
+from provenance import ROOT, commit, processor, versions, write
 
 EMPTY = """
 import typer
@@ -59,11 +54,7 @@ def report(times: dict[str, list[float]]) -> dict[str, object]:
         "benchmark": "startup",
         "commit": commit(),
         "device": processor(),
-        "versions": {
-            "python": platform.python_version(),
-            "typer": version("typer"),
-            "pydantic": version("pydantic"),
-        },
+        "versions": versions("typer", "pydantic"),
         "load": round(os.getloadavg()[0], 1),
         "runs": len(next(iter(times.values()))),
         "median_ms": {name: round(1e3 * value, 1) for name, value in medians.items()},
@@ -71,25 +62,9 @@ def report(times: dict[str, list[float]]) -> dict[str, object]:
     }
 
 
-def commit() -> str:
-    """The checkout's commit, ``-dirty`` when tracked files differ from it."""
-    words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    return subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def processor() -> str:
-    """The CPU's model, as Linux names it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor()}, {len(names)} cores"
-
-
 def main() -> None:
     result = report(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 15))
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    write("startup", result)
 
 
 if __name__ == "__main__":
