@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
 
+@cache
 def commit() -> str:
     """The checkout's commit, ``-dirty`` when tracked files differ from it.
 
-    Where the checkout travelled without its history, the variable BENCHMARK_COMMIT names it.
+    Asked once: writing results makes a checkout dirty.  Where the checkout travelled without its history, the variable BENCHMARK_COMMIT names it.
     """
     words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
