@@ -17,7 +17,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 def commit() -> str:
     """The checkout's commit, ``-dirty`` when tracked files differ from it.
 
-    Asked once: writing results makes a checkout dirty.  Where the checkout travelled without its history, the variable BENCHMARK_COMMIT names it.
+    Asked once: writing results makes a checkout dirty.  Where the checkout travelled without its history,
+    the variable BENCHMARK_COMMIT names it.
     """
     words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
