@@ -61,8 +61,9 @@ class Request:
 async def run(request: Request, emit: Callable[[Event], None], parts: Parts | None = None) -> ExitCode:
     """Be the project's engine until the goal or a limit is reached, or somebody ends the run.
 
-    Nothing in the project but ``.stitch/`` changes before the reference has been opened.  From the first
-    event on, ``session.finished`` is the last one, also after an error or a signal.
+    Nothing in the project changes before the reference has been opened: a run that cannot begin takes the
+    ``.stitch/`` that it made away again.  From the first event on, ``session.finished`` is the last one,
+    also after an error or a signal.
 
     Raises:
         StitchError: the run could not begin; no event was emitted.

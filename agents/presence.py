@@ -6,6 +6,7 @@
 
 import hashlib
 import os
+import shutil
 import socket
 import stat
 from collections.abc import AsyncIterator, Callable
@@ -89,7 +90,9 @@ async def claimed(project: Path) -> AsyncIterator[Presence]:
         UsageError: another engine runs there; names it.
         EnvironmentFault: `.stitch/` or the runtime folder cannot be used.
     """
-    path = state_folder(project) / "engine.lock"
+    new = not (project / ".stitch").exists()
+    folder = state_folder(project)
+    path = folder / "engine.lock"
     try:
         lock = await acquire([path], timeout=PATIENCE_S)
     except TimeoutError:
@@ -105,6 +108,8 @@ async def claimed(project: Path) -> AsyncIterator[Presence]:
         finally:
             presence.leave()
     finally:
+        if new and {entry.name for entry in folder.iterdir()} <= {".gitignore", path.name}:
+            shutil.rmtree(folder, ignore_errors=True)  # the run could not begin: nothing of it stays
         os.close(lock)
 
 
@@ -113,7 +118,10 @@ def running(project: Path) -> Engine | None:
     lock = _note(project).with_suffix(".lock")
     if not lock.exists():
         return None
-    free = try_lock(lock, shared=True)
+    try:
+        free = try_lock(lock, shared=True)
+    except FileNotFoundError:  # the engine that could not begin has just taken its folder away
+        return None
     if free is None:
         return _read(project)
     os.close(free)

@@ -1,11 +1,12 @@
 """The examples through ``stitch --auto``: correctness, coverage, and on a GPU speedups with intervals.
 
-``python benchmarks/examples.py [NAME ...] [--iterations N]`` writes ``results/examples_<device>.json`` beside
+``python benchmarks/examples.py [NAME ...] [--iterations N] [--jobs N]`` writes ``results/examples_<device>.json`` beside
 itself (merging: an example that is not named keeps its figures), and the README's table is made from it
 by ``python benchmarks/examples.py --table``.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import re
@@ -27,18 +28,30 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="stems of files in examples/; default: all")
     parser.add_argument("--iterations", type=int, default=4, help="attempts for each subtask")
     parser.add_argument("--seconds", type=float, default=600.0, help="longest time for one example")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="sessions side by side; they lease the GPU to time"
+    )
     parser.add_argument("--table", action="store_true", help="print the README's figures and stop")
     options = parser.parse_args()
     if options.table:
         print(section())
         return 0
     names = options.names or sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    for name in names:
-        record(run(name, options.iterations, options.seconds))
+    asyncio.run(run_all(names, options.iterations, options.seconds, asyncio.Semaphore(options.jobs)))
     return 0
 
 
-def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
+async def run_all(names: list[str], iterations: int, seconds: float, free: asyncio.Semaphore) -> None:
+    async def one(name: str) -> None:
+        async with free:
+            record(await run(name, iterations, seconds))
+
+    async with asyncio.TaskGroup() as group:
+        for name in names:
+            group.create_task(one(name))
+
+
+async def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
     """One example in a repository of its own; what its events tell."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"{name}.py"
@@ -48,14 +61,16 @@ def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
         command += ["--set", f"limits.iterations={iterations}", "--set", f"limits.minutes={seconds / 60}"]
         started = time.perf_counter()
         path = os.pathsep.join([str(provenance.ROOT), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+        pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, **pipes
         )
+        out, err = await process.communicate()
         taken = time.perf_counter() - started
-    events = [json.loads(line) for line in done.stdout.splitlines()]
+    events = [json.loads(line) for line in out.splitlines()]
     if not events:
-        raise SystemExit(f"{name}: {done.stderr}")
-    return {"name": name, "exit_code": done.returncode, "seconds": round(taken, 1), **told(events)}
+        raise SystemExit(f"{name}: {err.decode(errors='replace')}")
+    return {"name": name, "exit_code": process.returncode, "seconds": round(taken, 1), **told(events)}
 
 
 def told(events: list[dict[str, Any]]) -> dict[str, Any]:

@@ -16,17 +16,31 @@ LONGEST_POLL_S = 0.25
 
 
 def try_lock(path: Path, *, shared: bool = False) -> int | None:
-    """A descriptor that holds the lock on `path`, or None while others hold it; closing it releases."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """A descriptor that holds the lock on `path`, or None while others hold it; closing it releases.
+
+    A holder may remove the file before it lets go; then the lock that counts is that of the next file.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            if _names(path, descriptor):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _names(path: Path, descriptor: int) -> bool:
+    """Is the open file still the one of that name?"""
     try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 async def acquire(paths: Iterable[Path], *, shared: bool = False, timeout: float | None = None) -> int:

@@ -15,9 +15,7 @@ MODEL = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
 
 
 def files(project: Path) -> dict[str, bytes]:
-    """Without ``.stitch/``, which ignores itself and holds the engine's lock."""
-    every = {str(p.relative_to(project)): p for p in project.rglob("*") if p.is_file()}
-    return {name: p.read_bytes() for name, p in every.items() if not name.startswith(".stitch/")}
+    return {str(p.relative_to(project)): p.read_bytes() for p in project.rglob("*") if p.is_file()}
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: ExitCode, *words: str) -> str:

@@ -82,11 +82,11 @@ def test_a_detached_run_outlives_its_terminal_and_a_kill(tiny: Project) -> None:
     assert os.getsid(engine.pid) == engine.pid
     assert os.readlink(f"/proc/{engine.pid}/fd/0") == "/dev/null"
     assert os.readlink(f"/proc/{engine.pid}/fd/2").endswith(f"{session}/engine.log")
-    follow(tiny, lambda event: event.type == "code.written")
-    children = descendants(engine.pid)
     code, out, _ = tiny.said("status", "--json")
     assert (code, json.loads(out)["running"], json.loads(out)["id"]) == (0, True, session)
-    os.kill(engine.pid, signal.SIGKILL)
+    follow(tiny, lambda event: event.type == "code.written")
+    children = descendants(engine.pid)
+    os.kill(engine.pid, signal.SIGKILL)  # at once: the verdict is a second away
     assert gone(engine, children)
     code, out, _ = tiny.said("status")
     assert code == 1

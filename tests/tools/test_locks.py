@@ -1,0 +1,43 @@
+"""A lock ends with its holder, and one whose file was taken away guards nothing."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from stitch_tui.tools.locks import acquire, try_lock
+
+
+def test_a_lock_is_refused_while_it_is_held_and_free_afterwards(tmp_path: Path) -> None:
+    held = try_lock(tmp_path / "lock")
+    assert held is not None
+    assert try_lock(tmp_path / "lock") is None
+    assert try_lock(tmp_path / "lock", shared=True) is None
+    os.close(held)
+    again = try_lock(tmp_path / "lock")
+    assert again is not None
+    os.close(again)
+
+
+def test_who_waited_for_a_file_that_was_removed_locks_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+
+    async def wait_while_it_is_removed() -> int:
+        held = try_lock(path)
+        assert held is not None
+        waiting = asyncio.create_task(acquire([path], timeout=10))
+        await asyncio.sleep(0)
+        path.unlink()
+        os.close(held)
+        return await waiting
+
+    mine = asyncio.run(wait_while_it_is_removed())
+    assert os.path.samestat(os.fstat(mine), path.stat())
+    assert try_lock(path) is None
+    os.close(mine)
+
+
+def test_a_folder_that_is_gone_is_an_error_and_no_endless_wait(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        try_lock(tmp_path / "gone" / "lock")
