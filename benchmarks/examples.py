@@ -1,8 +1,8 @@
 """The examples through ``stitch --auto``: correctness, coverage, and on a GPU speedups with intervals.
 
-``python benchmarks/examples.py [NAME ...] [--iterations N] [--jobs N]`` writes ``results/examples_<device>.json`` beside
-itself (merging: an example that is not named keeps its figures), and the README's table is made from it
-by ``python benchmarks/examples.py --table``.
+``python benchmarks/examples.py [NAME ...] [--iterations N] [--jobs N]`` writes
+``results/examples_<device>.json`` beside itself (merging: an example that is not named keeps its figures),
+and the README's table is made from it by ``python benchmarks/examples.py --table``.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -56,7 +55,8 @@ async def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"{name}.py"
         source.write_bytes((EXAMPLES / f"{name}.py").read_bytes())
-        subprocess.run(["git", "init", "--quiet", folder], check=True)
+        made = await asyncio.create_subprocess_exec("git", "init", "--quiet", folder)
+        assert await made.wait() == 0
         command = [sys.executable, "-m", "stitch_tui", "--auto", source.name, "--json"]
         command += ["--set", f"limits.iterations={iterations}", "--set", f"limits.minutes={seconds / 60}"]
         started = time.perf_counter()
