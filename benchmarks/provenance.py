@@ -17,12 +17,14 @@ RESULTS = ROOT / "benchmarks" / "results"
 def commit() -> str:
     """The checkout's commit, ``-dirty`` when tracked files differ from it.
 
-    Asked once: writing results makes a checkout dirty.  Where the checkout travelled without its history,
-    the variable BENCHMARK_COMMIT names it.
+    Asked once: writing results makes a checkout dirty.  The variable BENCHMARK_COMMIT is believed first: a
+    checkout that travelled to a machine with a GPU may have no history there, or an older one.
     """
+    if named := os.environ.get("BENCHMARK_COMMIT"):
+        return named
     words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
-    return done.stdout.strip() or os.environ.get("BENCHMARK_COMMIT", "")
+    return done.stdout.strip()
 
 
 def processor() -> str:

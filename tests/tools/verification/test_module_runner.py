@@ -4,12 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from stitch_tui.tools.worker.baseline import Baseline
-from stitch_tui.tools.worker.checking import check
+from stitch_tui.tools.worker.checking import FULL, border_of, check
+from stitch_tui.tools.worker.module_call import ModuleCall
 from stitch_tui.tools.worker.reference import Options, Reference
+from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.session import Session
+from stitch_tui.tools.worker.target import target_of
 from stitch_tui.tools.worker.task import Task
+from stitch_tui.tools.worker.timed_rig import TimedRig
 
 from .linear_target import module_launch
 
@@ -78,6 +83,28 @@ def test_a_dishonest_or_broken_module_is_named(
     report = judged(session, tmp_path, body)
     assert report["category"] == category, report["findings"]
     assert words in report["findings"][0]["message"]
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
+    session: Session, tmp_path: Path, cold: bool
+) -> None:
+    source = tmp_path / "model_new.py"
+    source.write_text(MODEL.format(name="ModelNew", body=BODY))
+    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    sets = [[t.contiguous() for t in target.draw(FULL, seed)] for seed in (1, 2)]
+    sets[1] = [a if slot.kind == "activation" else b for slot, b, a in zip(target.inputs, *sets, strict=True)]
+    expected = [target.evaluate(tensors, "own") for tensors in sets]
+    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
+    rig.arguments = module.arguments(FULL)
+    try:
+        rig.prepare(sets, expected[0])
+        assert len(rig.burst(5, cold=cold).times_us) == 5
+        assert rig.border.mutated == 3
+        for number, outputs in enumerate(expected):
+            torch.testing.assert_close(rig.delivered(number), outputs)
+    finally:
+        rig.close()
 
 
 def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session) -> None:
