@@ -4,6 +4,7 @@ All of them read git alone, so they work on a clone that never ran stitch.
 """
 
 import json as json_text
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,20 +122,52 @@ def apply(
     say(f"{_line(done.commit)}{f', committed as {done.sha[:10]}' if done.sha else ''}")
 
 
+class Form(StrEnum):
+    """What an export is written as."""
+
+    BUNDLE = "bundle"
+    KERNELBENCH = "kernelbench"
+
+
 def export(
     target: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Made, or replaced when only stitch wrote it.")
+        Path,
+        typer.Argument(
+            metavar="PLACE", help="A folder, made or replaced when only stitch wrote it; or a new file."
+        ),
     ],
     number: Best = "best",
+    form: Annotated[
+        Form,
+        typer.Option("--format", help="The bundle's folder, or one Python file as KernelBench takes it."),
+    ] = Form.BUNDLE,
     session: Session = None,
     json: Json = False,
 ) -> None:
-    """Write an iteration's bundle to a folder."""
-    folder = _history().export(number, target, session)
-    if json:
-        say_json({"written": str(folder)})
+    """Write an iteration's program to a folder, or as one file."""
+    if form is Form.BUNDLE:
+        written = _history().export(number, target, session)
     else:
-        say(f"wrote {folder}")
+        written = _single_file(_history().files(number, session), target)
+    if json:
+        say_json({"written": str(written)})
+    else:
+        say(f"wrote {written}")
+
+
+def _single_file(files: dict[str, bytes], target: Path) -> Path:
+    from stitch_tui.tools.bundle import single_file
+    from stitch_tui.tools.errors import UsageError
+
+    data, target = single_file(files), target.absolute()
+    try:
+        if not target.is_file() or target.read_bytes() != data:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                file.write(data)
+    except OSError as error:
+        raise UsageError("cannot write the export", where=str(target), why=error.strerror or "") from error
+    return target
 
 
 @sessions.command("list", epilog="Example: stitch sessions list --json")

@@ -117,6 +117,14 @@ def test_export_writes_the_bundle(
     assert (tmp_path / "out/kernels/s01.cu").read_text().startswith("// version 2")
 
 
+def test_export_as_one_file_needs_a_whole_bundle(
+    repository: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert invoke(["export", str(tmp_path / "one.py"), "--format", "kernelbench"]) == ExitCode.USAGE
+    assert "plan.toml is missing" in capsys.readouterr().err
+    assert not (tmp_path / "one.py").exists()
+
+
 def test_prune_keeps_the_latest_and_says_how_to_bring_the_rest_back(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

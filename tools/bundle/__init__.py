@@ -4,7 +4,8 @@ from stitch_tui.tools.bundle.contents import Constant, Kernel, Program, Referenc
 from stitch_tui.tools.bundle.coverage import Basis, Coverage, coverage
 from stitch_tui.tools.bundle.layout import Layout, read_layout
 from stitch_tui.tools.bundle.reading import Bundle, BundledKernel, read_bundle
-from stitch_tui.tools.bundle.rendering import render, render_kernelbench
+from stitch_tui.tools.bundle.rendering import render
+from stitch_tui.tools.bundle.single_file import single_file
 
 __all__ = [
     "Basis",
@@ -21,5 +22,5 @@ __all__ = [
     "read_bundle",
     "read_layout",
     "render",
-    "render_kernelbench",
+    "single_file",
 ]

@@ -11,13 +11,14 @@ from stitch_tui.tools.bundle.contents import Kernel, Program
 from stitch_tui.tools.bundle.forward import forward_text, input_specs, literal, one_line
 from stitch_tui.tools.bundle.memory import lifetimes, place
 from stitch_tui.tools.bundle.schedule import schedule
-from stitch_tui.tools.bundle.source_text import futures_first, raw, refuse_clashes, rename
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import TensorSpec, ValueKind
 
 _PARTS = Path(parts.__file__).parent
 _NAMES = ("loader.py", "module.py")
-_RULE = "# " + "-" * 96
+RULE = "# " + "-" * 96
+FILES = 'Path(__file__).resolve().parent / "kernels"'
+"""Where a bundle's ``model_new.py`` finds its kernels, as an expression."""
 _FLAGS = {ValueKind.PARAMETER: 1, ValueKind.BUFFER: 2, ValueKind.CONSTANT: 2}
 _CONSTANT_LIMIT = 65536
 """Numbers in a constant that is written out in the program's text."""
@@ -26,38 +27,18 @@ _CONSTANT_LIMIT = 65536
 def folder_text(program: Program) -> str:
     """``model_new.py`` of a bundle: kernels and reference are files beside it."""
     name = one_line(program.reference.class_name)
-    make = f'stitch_reference(Path(__file__).resolve().parent / "reference.py").{name}'
     docstring = (
         f"ModelNew: the program of {name} (reference.py) with {_count(program)}.\n\n"
         "Written by stitch. Needs torch, an NVIDIA GPU and nvcc, not stitch; the kernels are compiled on\n"
         "first use and kept in the user's cache. Takes the constructor arguments, the inputs and the\n"
         "state_dict of the reference, for the shapes that it was verified with. Inference only.\n"
     )
-    files = 'Path(__file__).resolve().parent / "kernels"'
-    return _module(program, docstring, "", files, make)
+    return _module(program, docstring)
 
 
-def single_text(program: Program, header: str) -> str:
-    """The KernelBench form: one file with the reference's source and the kernels inside.
-
-    Args:
-        header: text of stitch.h.
-
-    Raises:
-        UsageError: the reference's source uses a name that this file needs for itself.
-    """
-    renamed = f"{program.reference.class_name}Reference"
-    docstring = (
-        f"ModelNew: the program of {one_line(program.reference.class_name)} with {_count(program)}.\n\n"
-        "Written by stitch. Needs torch, an NVIDIA GPU and nvcc. The reference's own source comes first:\n"
-        f"{renamed} only makes the initial weights, its forward is never called. Inference only.\n"
-    )
-    refuse_clashes(program.reference.text, "\n".join(map(_part, _NAMES)))
-    source = rename(program.reference.text, program.reference.class_name, renamed)
-    texts = {"stitch.h": header, **{kernel.file: kernel.source for kernel in program.stitched}}
-    entries = "".join(f"    {literal(name)}: {raw(text)},\n" for name, text in texts.items())
-    embedded = f"{_RULE}\n# The reference, as it was verified; its class renamed.\n\n{source.strip()}\n\n"
-    return futures_first(_module(program, docstring, embedded, f"{{\n{entries}}}", renamed))
+def made_by(class_name: str) -> str:
+    """The expression for the reference's class in a bundle's ``model_new.py``."""
+    return f'stitch_reference(Path(__file__).resolve().parent / "reference.py").{one_line(class_name)}'
 
 
 def _count(program: Program) -> str:
@@ -68,19 +49,19 @@ def _count(program: Program) -> str:
     )
 
 
-def _module(program: Program, docstring: str, embedded: str, files: str, make: str) -> str:
+def _module(program: Program, docstring: str) -> str:
     loader, module = map(_part, _NAMES)
     bodies = "".join(f"{body}\n\n\n" for body in _bodies())
     standard = "\n".join(_imports(loader, module))
     return (
-        f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n{embedded}'
-        f"{bodies}{_RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program, files, make)}"
+        f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n'
+        f"{bodies}{RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program)}"
     )
 
 
 def _bodies() -> list[str]:
     """The parts as they stand in every program: all below their imports."""
-    return [f"{_RULE}{_part(name).partition(_RULE)[2].rstrip()}" for name in _NAMES]
+    return [f"{RULE}{_part(name).partition(RULE)[2].rstrip()}" for name in _NAMES]
 
 
 def without_loader(text: str) -> str:
@@ -97,6 +78,10 @@ def _part(name: str) -> str:
     return (_PARTS / name).read_text(encoding="utf-8")
 
 
+LOADER = "\n".join(map(_part, _NAMES))
+"""The parts that every program carries."""
+
+
 def _imports(*texts: str) -> Iterator[str]:
     """The import lines of all parts together, but for torch and for what one part takes from another."""
     statements = [statement for text in texts for statement in ast.parse(text).body]
@@ -111,17 +96,17 @@ def _imports(*texts: str) -> Iterator[str]:
     yield from (f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names))
 
 
-def _class(program: Program, files: str, make: str) -> str:
+def _class(program: Program) -> str:
     return (
         'class ModelNew(StitchModule):\n    """The stitched program."""\n\n'
-        f"    stitch_program = {_facts(program, files)}\n\n"
+        f"    stitch_program = {_facts(program)}\n\n"
         "    def __init__(self, *args, **kwargs):\n"
-        f"        super().__init__({make}(*args, **kwargs))\n\n"
+        f"        super().__init__({made_by(program.reference.class_name)}(*args, **kwargs))\n\n"
         f"{forward_text(program, schedule(program.graph, program.stitched))}\n"
     )
 
 
-def _facts(program: Program, files: str) -> str:
+def _facts(program: Program) -> str:
     """The ``StitchProgram`` of the module, one fact a line."""
     graph = program.graph
     read = {value for node in graph.nodes for value in node.operands} | {*graph.outputs, *graph.mutations}
@@ -135,7 +120,7 @@ def _facts(program: Program, files: str) -> str:
     kernels = "".join(_kernel(program, kernel, offsets) for kernel in program.stitched)
     lines = [
         f"mode={literal(program.reference.mode)},",
-        f"files={files},",
+        f"files={FILES},",
         f"inputs={_specs(inputs)},",
         f"weights={_specs(weights)},",
         f"constants={_constants(program)},",

@@ -1,17 +1,14 @@
 """A program as the files of a bundle: pure, the same input gives the same bytes."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-from stitch_tui import tools
 from stitch_tui.tools.bundle.contents import Program
-from stitch_tui.tools.bundle.module_text import folder_text, single_text
+from stitch_tui.tools.bundle.module_text import folder_text
 from stitch_tui.tools.bundle.plan_file import FORMAT, plan_text
 from stitch_tui.tools.bundle.report import report_text
+from stitch_tui.tools.bundle.single_file import HEADER
 from stitch_tui.tools.errors import UsageError
-
-HEADER = Path(tools.__file__).parent / "include" / "stitch.h"
 
 
 def render(program: Program) -> dict[str, bytes]:
@@ -31,16 +28,6 @@ def render(program: Program) -> dict[str, bytes]:
         **{f"kernels/{kernel.file}": kernel.source for kernel in program.stitched},
     }
     return {name: text.encode() for name, text in sorted(files.items())}
-
-
-def render_kernelbench(program: Program) -> bytes:
-    """The program as one Python file that defines ``ModelNew``, as KernelBench takes it.
-
-    Raises:
-        UsageError: as `render`; the reference defines a name that the file needs.
-    """
-    _require_distinct(program)
-    return single_text(program, HEADER.read_text(encoding="utf-8")).encode()
 
 
 def _verdicts(program: Program) -> str:

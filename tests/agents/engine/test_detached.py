@@ -59,12 +59,13 @@ def in_a_terminal_that_closes(project: Project, *words: str) -> str:
     return printed.decode().strip()
 
 
-def follow(project: Project, until: Callable[[Event], bool]) -> list[Event]:
-    """Attach and read up to the wanted event."""
+def follow(project: Project, until: Callable[[Event], bool], *command: str) -> list[Event]:
+    """Attach, have a command of stitch's run, and read up to the wanted event."""
 
     async def view() -> list[Event]:
         seen: list[Event] = []
         async with connected(found(project.folder)) as connection:
+            assert not command or project.said(*command)[0] == 0
             async for event in connection.stream():
                 seen.append(event)
                 if until(event):
@@ -76,7 +77,9 @@ def follow(project: Project, until: Callable[[Event], bool]) -> list[Event]:
 
 def test_a_detached_run_outlives_its_terminal_and_a_kill(tiny: Project) -> None:
     before = tiny.user_state()
-    session = in_a_terminal_that_closes(tiny, "--auto", "tiny.py", "--device", "emulator", "--detach")
+    session = in_a_terminal_that_closes(
+        tiny, "--auto", "tiny.py", "--device", "emulator", "--detach", "--set", "autonomy.mode=ask-plan"
+    )
     engine = found(tiny.folder)
     assert engine.session == session
     assert os.getsid(engine.pid) == engine.pid
@@ -84,7 +87,8 @@ def test_a_detached_run_outlives_its_terminal_and_a_kill(tiny: Project) -> None:
     assert os.readlink(f"/proc/{engine.pid}/fd/2").endswith(f"{session}/engine.log")
     code, out, _ = tiny.said("status", "--json")
     assert (code, json.loads(out)["running"], json.loads(out)["id"]) == (0, True, session)
-    follow(tiny, lambda event: event.type == "code.written")
+    follow(tiny, lambda event: event.type == "plan.proposed")
+    follow(tiny, lambda event: event.type == "code.written", "ctl", "approve")
     children = descendants(engine.pid)
     os.kill(engine.pid, signal.SIGKILL)  # at once: the verdict is a second away
     assert gone(engine, children)
@@ -99,6 +103,13 @@ def test_a_detached_run_outlives_its_terminal_and_a_kill(tiny: Project) -> None:
     assert outcomes == [Outcome.CANCELLED, Outcome.KEPT, Outcome.KEPT]
     assert [i.commit for i in tiny.session.iterations] == [c.sha for c in tiny.commits]
     assert tiny.user_state() == before
+
+    for _ in range(2):  # again is no fault
+        assert tiny.said("export", "../one.py", "--format", "kernelbench")[0] == 0
+    exported = (tiny.folder.parent / "one.py").read_text()
+    compile(exported, "one.py", "exec")
+    assert "class ModelReference(" in exported
+    assert "__global__" in exported
 
     (tiny.folder / "tiny.py").write_text(TINY.replace("* 2", "* 3"))
     code, out, err = tiny.said("--auto", "--resume", session, "--device", "emulator", "--json")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from stitch_tui.tools.bundle import render_kernelbench
+from stitch_tui.tools.bundle import render, single_file
 from stitch_tui.tools.bundle.source_text import raw, rename
 from stitch_tui.tools.errors import UsageError
 
@@ -47,7 +47,7 @@ def executed(text: bytes) -> dict[str, Any]:
 
 def test_it_needs_no_file_and_starts_with_the_reference_s_weights(case: Any, assert_same: Any) -> None:
     exported = case(REFERENCE)
-    names = executed(render_kernelbench(exported.program()))
+    names = executed(single_file(render(exported.program())))
     assert "Model" not in names
     torch.manual_seed(7)
     reference = exported.reference.loaded.build(4, 0.5)
@@ -62,7 +62,7 @@ def test_it_needs_no_file_and_starts_with_the_reference_s_weights(case: Any, ass
 def test_it_runs_in_a_process_that_has_only_torch(case: Any, tmp_path: Path) -> None:
     exported = case(REFERENCE)
     path = tmp_path / "candidate.py"
-    path.write_bytes(render_kernelbench(exported.program()))
+    path.write_bytes(single_file(render(exported.program())))
     check = f"exec(open({str(path)!r}).read()); print(ModelNew(4, 0.5)(torch.ones(3, 4)).shape)"
     result = subprocess.run(
         [sys.executable, "-I", "-c", check], capture_output=True, text=True, check=False, cwd=tmp_path
@@ -72,7 +72,7 @@ def test_it_runs_in_a_process_that_has_only_torch(case: Any, tmp_path: Path) -> 
 
 def test_the_reference_s_forward_is_never_called(case: Any) -> None:
     exported = case(REFERENCE)
-    names = executed(render_kernelbench(exported.program()))
+    names = executed(single_file(render(exported.program())))
 
     def forbidden(*_: Any) -> None:
         raise AssertionError("the reference ran")
@@ -86,7 +86,7 @@ def test_kernels_travel_inside(case: Any, tmp_path: Path, monkeypatch: pytest.Mo
     exported = case(REFERENCE)
     source = "// it's \"quoted\" '''three times''' \\ and é\n"
     program = exported.program([exported.kernel("s01", ["mul"], source)])
-    names = executed(render_kernelbench(program))
+    names = executed(single_file(render(program)))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     facts = names["ModelNew"].stitch_program
     folder = names["stitch_unpack"](facts.files)
@@ -97,19 +97,26 @@ def test_kernels_travel_inside(case: Any, tmp_path: Path, monkeypatch: pytest.Mo
         names["ModelNew"](4, 0.5)(torch.ones(3, 4))
 
 
+def test_a_program_changed_by_hand_has_no_single_file(case: Any) -> None:
+    files = render(case(REFERENCE).program())
+    changed = files["model_new.py"].replace(b'/ "kernels"', b'/ "mine"')
+    with pytest.raises(UsageError, match="not as stitch writes it"):
+        single_file({**files, "model_new.py": changed})
+
+
 def test_future_imports_move_to_the_top(case: Any) -> None:
     exported = case(REFERENCE)
     text = f'"""Mine."""\nfrom __future__ import annotations\n{exported.source.text}'
     source = exported.source.model_copy(update={"text": text})
     program = exported.program().model_copy(update={"reference": source})
-    names = executed(render_kernelbench(program))
+    names = executed(single_file(render(program)))
     assert names["ModelReference"].__init__.__annotations__["width"] == "int"
 
 
 def test_names_that_both_need_are_refused(case: Any) -> None:
     exported = case(REFERENCE.replace("Block", "StitchKernel"))
     with pytest.raises(UsageError, match="the reference defines StitchKernel"):
-        render_kernelbench(exported.program())
+        single_file(render(exported.program()))
 
 
 def test_only_the_class_is_renamed() -> None:
@@ -128,7 +135,7 @@ def test_embedded_source_is_unchanged(text: str) -> None:
 def test_the_text_is_clean_python(case: Any, tmp_path: Path) -> None:
     exported = case(REFERENCE)
     kernels = [exported.kernel("s01", ["mul"], "// nothing\n")]
-    text = render_kernelbench(exported.program(kernels)).decode()
+    text = single_file(render(exported.program(kernels))).decode()
     assert not re.search(r"[ \t]+$", text, re.MULTILINE)
     path = tmp_path / "candidate.py"
     path.write_text(text)

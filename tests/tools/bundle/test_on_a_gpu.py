@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from stitch_tui.tools.bundle import render, render_kernelbench
+from stitch_tui.tools.bundle import render, single_file
 
 pytestmark = [
     pytest.mark.gpu,
@@ -96,7 +96,7 @@ def test_the_single_file_runs(
     exported, program = gained
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     names: dict[str, Any] = {"__name__": "kernelbench"}
-    exec(render_kernelbench(program), names)
+    exec(single_file(render(program)), names)
     torch.manual_seed(0)
     mine, reference = names["ModelNew"]().cuda(), exported.model().cuda()
     x = torch.randn(3, 5, device="cuda")
