@@ -10,9 +10,16 @@ from typing import Any
 from stitch_tui.tools.build_cache import BuildCache, Entry, file_digest, key_of
 from stitch_tui.tools.emulator.diagnostics import linker_errors
 from stitch_tui.tools.emulator.findings import located
-from stitch_tui.tools.emulator.front_end import Compiler, Deadline, Objects, Refused, require_room
+from stitch_tui.tools.emulator.front_end import (
+    Compiler,
+    Deadline,
+    Objects,
+    Refused,
+    Runtime,
+    require_room,
+)
 from stitch_tui.tools.emulator.ptx_front_end import PtxFrontEnd
-from stitch_tui.tools.emulator.source_front_end import SourceFrontEnd
+from stitch_tui.tools.emulator.source_front_end import PRELUDE, SourceFrontEnd
 from stitch_tui.tools.emulator.sources import Sources, read_sources
 from stitch_tui.tools.emulator.toolchain import (
     ABI,
@@ -35,8 +42,8 @@ RUNTIME_S = 300.0
 DEVICE = "emulator"
 EXECUTABLE, RECORD = "candidate", "build.json"
 """Files of a candidate's cache entry."""
-OBJECT, SEAL = "runtime.o", "runtime.sha256"
-"""Files of a runtime's."""
+SEAL = "runtime.sha256"
+"""Of a runtime's entry: a digest of each other file."""
 
 
 class Emulator:
@@ -138,15 +145,15 @@ class Emulator:
             with entry.staging() as folder:
                 deadline = Deadline.after(timeout)
                 try:
-                    objects = await compiler.compile(sources, mode, folder, deadline)
+                    objects = await compiler.compile(sources, mode, folder, runtime, deadline)
                     await self._link(objects, runtime, folder, deadline)
                 except Refused as refused:
                     return plain.model_copy(update={"diagnostics": refused.findings, "log": refused.log})
                 return _published(plain, objects, folder, entry)
 
-    async def _link(self, objects: Objects, runtime: Path, folder: Path, deadline: Deadline) -> None:
+    async def _link(self, objects: Objects, runtime: Runtime, folder: Path, deadline: Deadline) -> None:
         """The runtime goes first: its globals must exist before the candidate's constructors run."""
-        argv = [self.compiler, str(runtime), *(path.name for path in objects.paths)]
+        argv = [self.compiler, str(runtime.object), *(path.name for path in objects.paths)]
         argv += ["-no-pie", "-pthread", "-o", EXECUTABLE]
         done = await run(argv, timeout=deadline.left, cwd=folder, env=environment())
         require_room(done, folder)
@@ -155,29 +162,38 @@ class Emulator:
             other = Finding(category=Category.LINK_ERROR, message="the linker failed or took too long")
             raise Refused(said or (other,), done.stderr)
 
-    async def _runtime(self, front_end: FrontEnd, mode: Mode) -> Path:
-        """The emulator's own object file for this mode, compiled once."""
+    async def _runtime(self, front_end: FrontEnd, mode: Mode) -> Runtime:
+        """The emulator's own object file and parsed headers for this mode, compiled once."""
         tools = await self._toolchain()
         flags = tools.runtime_flags(mode, front_end)
-        key = key_of("runtime", tools.version, *flags, _contents(RUNTIME, HEADERS, ABI))
+        parsed = tools.candidate_flags(mode) if front_end is FrontEnd.SOURCE and not tools.clang else []
+        key = key_of("runtime", tools.version, *flags, *parsed, _contents(RUNTIME, HEADERS, ABI))
         async with self.cache.entry(key) as entry:
-            made = entry.path / OBJECT
+            made = Runtime(entry.path)
             if not _sealed(made):
                 with entry.staging() as folder:
-                    argv = [tools.path, *flags, "-c", str(RUNTIME / "runtime.cpp"), "-o", OBJECT]
-                    done = await run(argv, timeout=RUNTIME_S, cwd=folder, env=environment())
-                    require_room(done, folder)
-                    if not done.ok:
-                        errors = (line for line in done.stderr.splitlines() if "error" in line)
-                        raise EnvironmentFault(
-                            "the emulator's runtime does not compile",
-                            where=tools.path,
-                            why=next(errors, "it took too long"),
-                            advice="set PATH so that a newer g++ or clang++ comes first",
-                        )
-                    (folder / SEAL).write_text(file_digest(folder / OBJECT), encoding="ascii")
+                    new = Runtime(folder)
+                    new.prelude.write_text("".join(f'#include "{name}"\n' for name in PRELUDE))
+                    await self._compile_own(flags, RUNTIME / "runtime.cpp", new.object)
+                    if parsed:
+                        await self._compile_own([*parsed, "-x", "c++-header"], new.prelude, new.parsed)
+                    (folder / SEAL).write_text(_digests(new), encoding="ascii")
                     entry.publish(folder)
             return made
+
+    async def _compile_own(self, flags: Sequence[str], source: Path, made: Path) -> None:
+        """Compile a part of the emulator: where that fails, the compiler is at fault."""
+        argv = [self.compiler, *flags, "-c", str(source), "-o", made.name]
+        done = await run(argv, timeout=RUNTIME_S, cwd=made.parent, env=environment())
+        require_room(done, made.parent)
+        if not done.ok:
+            errors = (line for line in done.stderr.splitlines() if "error" in line)
+            raise EnvironmentFault(
+                "the emulator's runtime does not compile",
+                where=self.compiler,
+                why=next(errors, "it took too long"),
+                advice="set PATH so that a newer g++ or clang++ comes first",
+            )
 
 
 def _stored(entry: Entry) -> Build | None:
@@ -192,10 +208,15 @@ def _stored(entry: Entry) -> Build | None:
     return build.model_copy(update={"cached": True, "artifact": str(artifact)})
 
 
-def _sealed(made: Path) -> bool:
+def _sealed(made: Runtime) -> bool:
     """Is the runtime the one that was written down when it was made?"""
-    seal = made.with_name(SEAL)
-    return seal.is_file() and seal.read_text(encoding="ascii", errors="replace") == file_digest(made)
+    seal = made.folder / SEAL
+    return seal.is_file() and seal.read_text(encoding="ascii", errors="replace") == _digests(made)
+
+
+def _digests(made: Runtime) -> str:
+    """A line for each file; an empty one for the parsed headers where the compiler has none."""
+    return "\n".join(file_digest(path) for path in (made.object, made.prelude, made.parsed))
 
 
 def _published(plain: Build, objects: Objects, folder: Path, entry: Entry) -> Build:

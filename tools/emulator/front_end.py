@@ -42,6 +42,27 @@ class Deadline:
 
 
 @dataclass(frozen=True)
+class Runtime:
+    """What every candidate of a front end and mode shares, compiled once; in the folder of the cache."""
+
+    folder: Path
+
+    @property
+    def object(self) -> Path:
+        """The emulator itself."""
+        return self.folder / "runtime.o"
+
+    @property
+    def prelude(self) -> Path:
+        """The headers that nvcc includes by itself; with g++ the parsed form lies beside it."""
+        return self.folder / "prelude.h"
+
+    @property
+    def parsed(self) -> Path:
+        return self.folder / "prelude.h.gch"
+
+
+@dataclass(frozen=True)
 class Objects:
     """The compiled candidate, ready to link with the runtime."""
 
@@ -59,7 +80,9 @@ class Compiler(Protocol):
     def identity(self, mode: Mode) -> str:
         """Versions and flags: the part of the cache key that is not the source."""
 
-    async def compile(self, sources: Sources, mode: Mode, folder: Path, deadline: Deadline) -> Objects:
+    async def compile(
+        self, sources: Sources, mode: Mode, folder: Path, runtime: Runtime, deadline: Deadline
+    ) -> Objects:
         """Raises `Refused`."""
 
 

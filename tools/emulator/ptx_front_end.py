@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools.emulator.front_end import Deadline, Objects, Refused, compile_step
+from stitch_tui.tools.emulator.front_end import Deadline, Objects, Refused, Runtime, compile_step
 from stitch_tui.tools.emulator.ptx.translate import translate
 from stitch_tui.tools.emulator.ptx.vocabulary import UnknownPtx
 from stitch_tui.tools.emulator.sources import Sources
@@ -43,7 +43,9 @@ class PtxFrontEnd:
         flags = (*FLAGS, *self.tools.translated_flags(mode))
         return "\n".join((self.version, self.tools.version, *flags))
 
-    async def compile(self, sources: Sources, mode: Mode, folder: Path, deadline: Deadline) -> Objects:
+    async def compile(
+        self, sources: Sources, mode: Mode, folder: Path, runtime: Runtime, deadline: Deadline
+    ) -> Objects:
         """nvcc's host object as it is, and its PTX as C++; raises `Refused`."""
         host, device = folder / "host.o", folder / "device.o"
         bare = (f"-ffile-prefix-map={path}=." for path in (sources.main.parent, folder))
