@@ -1,22 +1,15 @@
 """What a region must at least do: FLOPs, bytes, time measured in the reference, roofline bound."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from stitch_tui.agents.builtin import shapes
+from stitch_tui.tools import roofline
 from stitch_tui.tools.graph import Graph, Node, Region
+from stitch_tui.tools.roofline import Peaks
 
 LAUNCH_US = 2.0
 UNMEASURED = (50e6, 3e6)
 """FLOPs and bytes per microsecond that stand in for a measurement: they only rank subtasks."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Measured peaks of a device, for roofline bounds."""
-
-    flops_per_us: float
-    bytes_per_us: float
 
 
 def node_flops(graph: Graph, node: Node) -> float:
@@ -43,12 +36,13 @@ def region_bytes(graph: Graph, region: Region) -> int:
     return sum(graph.spec(v).nbytes for v in (*region.inputs, *region.outputs))
 
 
-def bound_us(graph: Graph, region: Region, machine: Machine | None) -> float | None:
-    """Roofline bound of the region as one kernel; None without a machine."""
-    if machine is None:
+def bound_us(graph: Graph, region: Region, peaks: Peaks | None) -> float | None:
+    """Roofline bound of the region as one kernel; None where the device's peaks are not known."""
+    if peaks is None:
         return None
-    arithmetic = region_flops(graph, region.nodes) / machine.flops_per_us
-    return max(arithmetic, region_bytes(graph, region) / machine.bytes_per_us)
+    dtypes = [graph.spec(value).dtype for value in region.outputs]
+    widest = max(dtypes, key=lambda dtype: dtype.size)
+    return roofline.bound_us(region_flops(graph, region.nodes), region_bytes(graph, region), widest, peaks)
 
 
 def node_us(graph: Graph, node: Node) -> float:

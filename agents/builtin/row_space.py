@@ -13,9 +13,7 @@ BATCH_NORMS = frozenset(
 )
 GROUP_NORM = "aten.group_norm.default"
 INSTANCE_NORM = "aten.instance_norm.default"
-VECTOR_NORMS = frozenset(
-    {"aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar"}
-)
+VECTOR_NORMS = frozenset({"aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar"})
 LINALG_NORM = "aten.linalg_norm.default"
 COSINE = "aten.cosine_similarity.default"
 ADAPTIVE_MEANS = {f"aten.adaptive_avg_pool{n}d.default": n for n in (1, 2, 3)}

@@ -24,7 +24,9 @@ def table() -> dict[Any, Callable[..., Any]]:
     known = torch.export.default_decompositions()
     aten = torch.ops.aten
     operators = [getattr(aten, name).default for name in _COMPOSITE]
-    return {op: known[op] for op in operators if op in known} | {aten.nll_loss_nd.default: _negative_likelihood}
+    return {op: known[op] for op in operators if op in known} | {
+        aten.nll_loss_nd.default: _negative_likelihood
+    }
 
 
 def _negative_likelihood(

@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from stitch_tui.agents.builtin.coder import BuiltinCoder, Candidate, reduction_length
-from stitch_tui.agents.builtin.cost import Machine
 from stitch_tui.agents.builtin.planner import Cut, plan
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.graph import Graph, Region
+from stitch_tui.tools.roofline import Peaks
 from tests.agents.builtin.support import Traced, check, traced
 from tests.agents.builtin.test_operators import Many
 
@@ -118,7 +118,7 @@ def test_measured_times_decide_shares_and_a_machine_gives_bounds() -> None:
     timed = graph.model_copy(
         update={"nodes": tuple(n.model_copy(update={"time_us": 5.0}) for n in graph.nodes)}
     )
-    (proposal,) = plan(timed, Machine(flops_per_us=50e6, bytes_per_us=4e6)).proposals
+    (proposal,) = plan(timed, "cuda", Peaks(4e12, 50e12, 50e12, 50e12, 50e12, "a test")).proposals
     assert proposal.measured
     assert proposal.time_us == 5.0 * len(graph.nodes)
     assert proposal.amdahl == float("inf")
