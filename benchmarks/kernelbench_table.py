@@ -33,7 +33,8 @@ def section(device: str, result: dict[str, Any]) -> str:
     torch = ", ".join(sorted({r["versions"]["torch"] for r in result["results"]}))
     wrong = ", ".join(result["wrong_verdicts"]) or "none"
     facts = (
-        f"{result['correct']} of {result['tasks']} tasks correct, median coverage"
+        f"{result['correct']} of {result['tasks']} programs correct, {result['correct_but_slower']} more with"
+        f" correct kernels that PyTorch outruns, so that it keeps all nodes; median coverage"
         f" {result['median_coverage']:.0%}. Recomputed with torch alone: {result['recomputed']};"
         f" wrong verdicts: {wrong}. {result['device']}, {result['sizes']} sizes, torch {torch},"
         f" commit {commits}."
@@ -57,11 +58,12 @@ def row(result: dict[str, Any], *, timed: bool) -> list[str]:
     """One task's cells."""
     check, coverage = result.get("check"), result.get("coverage")
     again = {None: "not done", True: "correct", False: "WRONG"}[check["correct"] if check else None]
-    speedups = result.get("timing", {}).get("speedups", {})
+    timing = result.get("timing") or (result["subtasks"][0]["timing"] if result.get("slower") else {})
+    speedups = timing.get("speedups", {})
     middle = [ratio(speedups.get(b)) for b in BASELINES] if timed else [str(len(result.get("subtasks", [])))]
     return [
         result["task"],
-        "correct" if result.get("correct") else "not correct",
+        "correct" if result.get("correct") else "PyTorch's" if result.get("slower") else "not correct",
         again,
         "" if coverage is None else f"{coverage:.0%}",
         *middle,

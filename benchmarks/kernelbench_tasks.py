@@ -22,11 +22,12 @@ import provenance
 from kernelbench_sizes import Irreducible, reduced
 
 from stitch_tui.agents import events
-from stitch_tui.agents.state import Session, Subtask
+from stitch_tui.agents.state import Iteration, Session, Subtask
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.bundle.emulation import emulated
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.gpu import devices
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.verdict import Timing
@@ -197,15 +198,23 @@ def facts(session: Session) -> dict[str, Any]:
         "subtasks": [told(session, s) for s in session.subtasks],
         "coverage": session.coverage,
         "correct": None if program is None else program.correct,
+        "slower": slower(session),
         "summary": "" if program is None else program.summary,
         "timing": timed(program.timing if program else None),
         "misses": misses,
     }
 
 
+def slower(session: Session) -> bool:
+    """Whether every subtask has a correct kernel, and PyTorch is faster than all of them."""
+    judged = [[a.verdict for a in session.attempts_of(s.id) if a.verdict] for s in session.subtasks]
+    found = bool(judged) and all(any(v.correct for v in verdicts) for verdicts in judged)
+    return found and all(s.best is None for s in session.subtasks)
+
+
 def told(session: Session, subtask: Subtask) -> dict[str, Any]:
     """What became of a subtask; times in microseconds."""
-    best = session.best_of(subtask)
+    best = session.best_of(subtask) or _fastest(session, subtask)
     verdict = best.verdict if best else None
     return {
         "title": subtask.title,
@@ -217,10 +226,18 @@ def told(session: Session, subtask: Subtask) -> dict[str, Any]:
     }
 
 
+def _fastest(session: Session, subtask: Subtask) -> Iteration | None:
+    """The best correct attempt at a subtask that was left to PyTorch."""
+    kept = [a for a in session.attempts_of(subtask.id) if a.outcome is Outcome.KEPT]
+    return kept[-1] if kept else None
+
+
 def reason_of(session: Session, subtask: Subtask) -> str:
     """Why a subtask has no kernel: what its last verdict found, else how it ended."""
     verdicts = [a.verdict for a in session.attempts_of(subtask.id) if a.verdict]
-    return f"{verdicts[-1].category}: {verdicts[-1].summary}" if verdicts else subtask.reason
+    if any(v.correct for v in verdicts) or not verdicts:
+        return subtask.reason
+    return f"{verdicts[-1].category}: {verdicts[-1].summary}"
 
 
 def timed(timing: Timing | None) -> dict[str, Any]:
@@ -237,7 +254,7 @@ def timed(timing: Timing | None) -> dict[str, Any]:
 def line(result: dict[str, Any]) -> str:
     """One task for the eye."""
     check = result.get("check")
-    verdict = "correct" if result.get("correct") else "not correct"
+    verdict = "correct" if result.get("correct") else "slower" if result.get("slower") else "not correct"
     again = {None: "not done", True: "correct", False: "NOT CORRECT"}[check["correct"] if check else None]
     coverage = result.get("coverage")
     part = "" if coverage is None else f", coverage {coverage:.0%}"
@@ -258,6 +275,7 @@ def summary(results: list[dict[str, Any]], device: str) -> dict[str, Any]:
         "sizes": "reduced" if device == "emulator" else "full",
         "tasks": len(results),
         "correct": sum(bool(r.get("correct")) for r in results),
+        "correct_but_slower": sum(bool(r.get("slower")) for r in results),
         "recomputed": sum(found is not None for found in checks.values()),
         "wrong_verdicts": [task for task, found in checks.items() if found is False],
         "median_coverage": statistics.median(coverages) if coverages else None,

@@ -8,6 +8,8 @@ from stitch_tui.tools.graph import Graph, Node, Region
 from stitch_tui.tools.roofline import Peaks
 
 LAUNCH_US = 2.0
+OWN_CONVOLUTION = 0.3
+"""Part of a GPU's fp32 peak that the tiled convolution reaches: 29.6 GFLOP in 1515 us on an H200."""
 UNMEASURED = (50e6, 3e6)
 """FLOPs and bytes per microsecond that stand in for a measurement: they only rank subtasks."""
 
@@ -54,6 +56,18 @@ def node_us(graph: Graph, node: Node) -> float:
     moved = node.bytes_moved or node.spec.nbytes + sum(graph.spec(v).nbytes for v in node.operands)
     flops, bandwidth = UNMEASURED
     return LAUNCH_US + max(node_flops(graph, node) / flops, moved / bandwidth)
+
+
+def library_wins(graph: Graph, node: Node, peaks: Peaks | None) -> bool:
+    """Whether PyTorch's convolution took less time than ours would, what fusing saves taken off.
+
+    cuDNN may use tensor cores where our kernels compute in fp32.
+    """
+    if peaks is None or node.time_us is None or node.op not in shapes.CONVOLUTIONS:
+        return False
+    own = 1e6 * node_flops(graph, node) / (OWN_CONVOLUTION * peaks.f32)
+    saved = 1e6 * 2 * node.spec.nbytes / peaks.bandwidth
+    return own > node.time_us + saved
 
 
 def sentence(graph: Graph, region: Region) -> str:

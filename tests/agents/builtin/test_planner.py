@@ -126,6 +126,25 @@ def test_measured_times_decide_shares_and_a_machine_gives_bounds() -> None:
     assert proposal.bound_us > 0
 
 
+def test_a_convolution_that_the_library_does_faster_is_left_and_its_neighbours_are_not() -> None:
+    convolved = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3), torch.nn.ReLU(), torch.nn.Hardswish())
+    graph = traced(convolved, torch.randn(1, 64, 34, 34)).graph
+    peaks = Peaks(4e12, 50e12, 50e12, 50e12, 50e12, "a test")
+
+    def cut(time_us: float) -> Cut:
+        times = {n.id: time_us if "conv" in n.op else 1.0 for n in graph.nodes}
+        nodes = tuple(n.model_copy(update={"time_us": times[n.id]}) for n in graph.nodes)
+        return plan(graph.model_copy(update={"nodes": nodes}), "cuda", peaks)
+
+    assert titles(cut(100.0)) == {"conv2d+relu+hardswish"}
+    fast = cut(1.0)
+    assert titles(fast) == {"relu+hardswish"}
+    assert "library is faster" in fast.leftovers[0].reason
+    alone = traced(convolved[0], torch.randn(1, 64, 34, 34)).graph
+    timed = alone.model_copy(update={"nodes": (alone.nodes[0].model_copy(update={"time_us": 0.1}),)})
+    assert titles(plan(timed, "cuda", peaks)) == {"conv2d"}
+
+
 def test_what_has_no_template_is_left_with_a_reason() -> None:
     cut = plan_of(lambda x: torch.erfinv(torch.sort(x)[0]).cumsum(0) + 1, torch.randn(5))
     assert titles(cut) == {"cumsum+add"}
