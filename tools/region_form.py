@@ -29,7 +29,7 @@ def form_of(graph: Graph, region: Region) -> str:
 def _kind(graph: Graph, value: str) -> str:
     """An input of the program is an activation to a kernel."""
     kind = graph.kind(value)
-    return (ValueKind.ACTIVATION if kind is ValueKind.INPUT else kind).value
+    return (ValueKind.NODE if kind is ValueKind.INPUT else kind).value
 
 
 def _spec(spec: TensorSpec) -> Any:
