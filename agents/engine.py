@@ -31,6 +31,7 @@ from stitch_tui.tools.errors import EnvironmentFault, ExitCode, StitchError, Usa
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import History, Started, session_name, state_folder
+from stitch_tui.tools.roofline import peaks_of
 
 OPTIONS = {"mode", "dtype", "matmul_precision", "allow_tf32_conv"}
 """Settings of the reference that verdicts depend on: a resumed session keeps them."""
@@ -212,6 +213,7 @@ class _Engine:
             source=opened.summary.source,
             device=str(opened.device),
             notes=tuple(note.text for note in opened.summary.notes),
+            peaks=None if isinstance(opened.device, EmulatorDevice) else peaks_of(opened.device),
         )
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
         planner, coder = self._parts.planner, self._parts.coder

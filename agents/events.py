@@ -70,7 +70,7 @@ class ReferenceProfiled(_Event):
     sha256: str
     nodes: int
     time_us: float | None = None
-    """Sum over nodes, each measured alone; on the emulator this is CPU time and never a speed claim."""
+    """Sum over nodes, each measured alone; None on the emulator, where nothing is measured."""
     opaque: str = ""
     """Why the program could not be exported; empty when it was."""
     variants: tuple[str, ...] = ()

@@ -29,6 +29,8 @@ def reached(session: Session, goal: GoalSettings) -> tuple[ExitCode, str]:
     if failed := [s for s in wanted if s.state is not SubtaskState.DONE]:
         names = ", ".join(f"{s.id} {s.title}" for s in failed)
         return ExitCode.GOAL_NOT_MET, f"without a correct kernel: {names}"
+    if all(s.best is None for s in wanted):
+        return ExitCode.GOAL_NOT_MET, "no kernel is faster than PyTorch"
     if session.program is None:
         return ExitCode.UNPROVEN, "the stitched program was not checked"
     if not session.program.correct:

@@ -9,14 +9,19 @@ from stitch_tui.agents.bench import OpenBench
 from stitch_tui.agents.record import Record
 from stitch_tui.tools import reference as references
 from stitch_tui.tools.atomic_write import replace_file
-from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.gpu import EmulatorDevice
+from stitch_tui.tools.graph import DType, Graph
+from stitch_tui.tools.roofline import peaks_of
 
 MEASURE_SECONDS = 10.0
 """Longest time for measuring the reference's nodes."""
 
 
 async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Graph:
-    """The graph with the measured time of each node; in a resumed session the times of its beginning."""
+    """The graph with the measured time of each node; in a resumed session the times of its beginning.
+
+    For the emulator nothing is measured: a CPU's times say nothing of a GPU's, and change from run to run.
+    """
     path = folder / "graph.json"
     if record.session.sha256:
         try:
@@ -24,15 +29,15 @@ async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Gra
         except (OSError, ValidationError):
             record.emit(events.Warned(text="the reference is measured again: its first times are lost"))
     variants = await references.variants(opened.judge)
-    graph = await references.measured(opened.judge, opened.exported.graph, budget_s=MEASURE_SECONDS)
+    graph = await _measured(opened)
     replace_file(path, graph.model_dump_json().encode())
     opaque = opened.exported.opaque
-    timed = sorted(graph.nodes, key=lambda node: -(node.time_us or 0.0))
+    timed = sorted((n for n in graph.nodes if n.time_us is not None), key=lambda node: -(node.time_us or 0.0))
     record.emit(
         events.ReferenceProfiled(
             sha256=opened.summary.sha256,
             nodes=len(graph.nodes),
-            time_us=sum(node.time_us or 0.0 for node in graph.nodes),
+            time_us=sum(node.time_us or 0.0 for node in timed) if timed else None,
             opaque=f"{opaque.why} ({opaque.where})" if opaque else "",
             variants=tuple(variant.name for variant in variants.variants),
             notes=(*(note.text for note in opened.summary.notes), *variants.notes),
@@ -42,3 +47,18 @@ async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Gra
         )
     )
     return graph
+
+
+async def _measured(opened: OpenBench) -> Graph:
+    graph, device = opened.exported.graph, opened.device
+    if isinstance(device, EmulatorDevice):
+        return graph
+    peaks = peaks_of(device)
+    flops = {str(dtype): peaks.flops(dtype) for dtype in DType} if peaks else {}
+    return await references.measured(
+        opened.judge,
+        graph,
+        budget_s=MEASURE_SECONDS,
+        bandwidth=peaks.bandwidth if peaks else None,
+        peak_flops=flops,
+    )

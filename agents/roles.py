@@ -6,6 +6,7 @@ from typing import Protocol
 
 from stitch_tui.agents.state import Candidate, Iteration, Plan, Subtask
 from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.roofline import Peaks
 from stitch_tui.tools.verdict import Verdict
 
 
@@ -19,6 +20,8 @@ class PlanBrief:
     device: str
     notes: tuple[str, ...] = ()
     """The task doctor's findings."""
+    peaks: Peaks | None = None
+    """What the device can do at best; None on the emulator, or where it is not known."""
 
 
 @dataclass(frozen=True)

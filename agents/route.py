@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Iteration, Session, Subtask
+from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
+from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.region_form import form_of
 from stitch_tui.tools.verdict import Category, Verdict
 
 
@@ -69,6 +71,26 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
     if stale >= settings.goal.stagnation:
         return Route(Next.DONE, f"no improvement in {stale} attempts")
     return Route(Next.OPTIMISE, "correct; the next strategy may be faster")
+
+
+def twin(session: Session, subtask: Subtask, graph: Graph) -> Subtask | None:
+    """An ended subtask of the same form: its verdict holds for this one too."""
+    if subtask.attempts or subtask.direction:
+        return None
+    form = form_of(graph, subtask.region)
+    judged = (s for s in session.subtasks if s.state in (SubtaskState.DONE, SubtaskState.FAILED))
+    return next((s for s in judged if s.id != subtask.id and form_of(graph, s.region) == form), None)
+
+
+def loses(session: Session, subtask: Subtask) -> str:
+    """Why the best kernel is not worth having: PyTorch is faster on the same nodes; empty when it is not."""
+    best = session.best_of(subtask)
+    timing = best.verdict.timing if best and best.verdict else None
+    ratio = timing.speedups.get("eager") if timing else None
+    if timing is None or ratio is None or ratio.high >= 1:
+        return ""
+    ours, theirs = timing.candidate.median_us, timing.baselines["eager"].median_us
+    return f"left to PyTorch, which is faster: {theirs:.1f} us, the best kernel {ours:.1f} us"
 
 
 def exhausted(subtask: Subtask) -> Route:

@@ -70,6 +70,9 @@ class Workflow:
 
     async def _solve(self, id: str) -> None:
         """Attempt one subtask until it is routed to its end, or a human ends it."""
+        if known := route.twin(self._session, self._subtask(id), self._brief.graph):
+            self._end_as(id, known)
+            return
         if self._subtask(id).state is SubtaskState.APPROVED:
             self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
         following = route.route(self._session, self._subtask(id), self._settings)
@@ -84,14 +87,24 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
-        done = following.next is Next.DONE
+        done, lost = following.next is Next.DONE, route.loses(self._session, self._subtask(id))
         self._record.emit(
             events.SubtaskFinished(
                 subtask=id,
                 state=SubtaskState.DONE if done else SubtaskState.FAILED,
-                best=self._subtask(id).best,
-                reason=following.reason,
+                best=None if lost else self._subtask(id).best,
+                reason=lost or following.reason,
             )
+        )
+
+    def _end_as(self, id: str, known: Subtask) -> None:
+        """What was judged of a subtask of the same form is true of this one."""
+        reason = f"as {known.id}, which has the same operators and shapes"
+        if known.best is None:
+            reason = f"{reason}: {known.reason}"
+        assert known.state in (SubtaskState.DONE, SubtaskState.FAILED)
+        self._record.emit(
+            events.SubtaskFinished(subtask=id, state=known.state, best=known.best, reason=reason)
         )
 
     async def _attempt(self, id: str) -> Route:

@@ -10,7 +10,7 @@ from functools import singledispatchmethod
 from typing import IO
 
 from stitch_tui.agents import events, goal
-from stitch_tui.agents.state import Iteration, Session, SubtaskState
+from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
 from stitch_tui.plain_text import columns, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
@@ -123,7 +123,7 @@ class PlainPrinter:
     def _(self, event: events.PlanProposed) -> Iterator[str]:
         label = "plan"
         for subtask in event.plan.subtasks:
-            yield _labelled(label, f"{subtask.id}  {subtask.title}")
+            yield _labelled(label, f"{subtask.id}  {subtask.title}{_worth(subtask)}")
             label = ""
         for left in event.plan.uncovered:
             yield _labelled(label, f"{_count(len(left.nodes), 'operator')} left to PyTorch: {left.reason}")
@@ -300,6 +300,15 @@ def _commit(shown: Iteration | None) -> str:
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _worth(subtask: Subtask) -> str:
+    """What the subtask can bring: its share, Amdahl's bound for the program, its own roofline bound."""
+    if subtask.share is None:
+        return ""
+    limit = "" if subtask.amdahl is None else f", at most {subtask.amdahl:.2f}x"
+    bound = "" if subtask.bound_us is None else f", bound {subtask.bound_us:.1f} us"
+    return f"  ({subtask.share:.0%} of the reference{limit}{bound})"
 
 
 def _labelled(label: str, text: str) -> str:

@@ -16,7 +16,7 @@ def add(x: Expr, y: Operand, alpha: float = 1) -> Expr:
     return x + _scaled(y, alpha)
 
 
-@pointwise("sub.Tensor", "sub.Scalar")
+@pointwise("sub.Tensor", "sub.Scalar", "subtract.Tensor", "subtract.Scalar")
 def sub(x: Expr, y: Operand, alpha: float = 1) -> Expr:
     return x - _scaled(y, alpha)
 
@@ -28,12 +28,12 @@ def rsub(x: Expr, y: Operand, alpha: float = 1) -> Expr:
     return y - scaled
 
 
-@pointwise("mul.Tensor", "mul.Scalar")
+@pointwise("mul.Tensor", "mul.Scalar", "multiply.Tensor", "multiply.Scalar")
 def mul(x: Expr, y: Operand) -> Expr:
     return x * y
 
 
-@pointwise("div.Tensor", "div.Scalar")
+@pointwise("div.Tensor", "div.Scalar", "divide.Tensor", "divide.Scalar", "true_divide.Tensor")
 def div(x: Expr, y: Operand) -> Expr:
     return x / y
 
@@ -76,6 +76,14 @@ def power_of(x: Expr, exponent: float) -> Expr:
         -2: lambda: 1 / (x * x),
     }
     return special[exponent]() if exponent in special else x.power(exponent)
+
+
+@pointwise("xlogy.Tensor", "xlogy.Scalar_Other")
+def xlogy(x: Expr, y: Operand) -> Expr:
+    """``x log y``, 0 where x is, unless y is NaN."""
+    other = y if isinstance(y, Expr) else x.program.constant(y, x.register)
+    product = x.compare("eq", 0.0).select(0.0, x * other.apply("log"))
+    return other.compare("ne", other).select(other, product)
 
 
 @pointwise("pow.Tensor_Tensor")
@@ -169,9 +177,12 @@ def _register_of_number(value: float | int | bool) -> Register:
     return Register.I64 if isinstance(value, int) else Register.F32
 
 
-@pointwise("where.self", "where.ScalarOther", "where.ScalarSelf", promote=False)
+@pointwise("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar", promote=False)
 def where(condition: Expr, yes: Operand, no: Operand) -> Expr:
     yes, no = _common(yes, no)
+    if not isinstance(yes, Expr) and not isinstance(no, Expr):
+        floats = Register.F32 in (_register_of_number(yes), _register_of_number(no))
+        yes = condition.program.constant(yes, Register.F32 if floats else Register.I64)
     return condition.to(Register.BOOL).select(yes, no)
 
 
@@ -181,12 +192,12 @@ def masked_fill(x: Expr, mask: Expr, value: Operand) -> Expr:
     return mask.to(Register.BOOL).select(filled, x)
 
 
-@pointwise("maximum.default")
+@pointwise("maximum.default", "max.other")
 def maximum(x: Expr, y: Expr) -> Expr:
     return x.maximum(y)
 
 
-@pointwise("minimum.default")
+@pointwise("minimum.default", "min.other")
 def minimum(x: Expr, y: Expr) -> Expr:
     return x.minimum(y)
 

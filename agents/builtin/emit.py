@@ -101,6 +101,15 @@ def constants(rank: int, operands: int) -> str:
     )
 
 
+def table(name: str, numbers: Sequence[int]) -> str:
+    """A constant for each dimension, as a function: device code cannot index a host array."""
+    choice = str(numbers[-1])
+    for d in range(len(numbers) - 2, -1, -1):
+        choice = f"d == {d} ? {numbers[d]} : {choice}"
+    argument = "int d" if len(numbers) > 1 else "int"
+    return f"__host__ __device__ constexpr int {name}({argument}) {{ return {choice}; }}"
+
+
 def call_check(tensors: Border) -> str:
     """A host function that refuses a call with another border."""
     ins, outs = list(tensors.inputs.values()), list(tensors.outputs.values())

@@ -73,23 +73,14 @@ def _constants(subtask: Subtask, root: ConvRoot) -> str:
         f"constexpr int CHANNEL = {subtask.rank - root.spatial - 1};  // the result's dimension of channels",
         f"constexpr int GROUPS = {root.groups}, TAPS = {taps};",
         f"constexpr bool TRANSPOSED = {str(root.transposed).lower()};",
-        _table("kernel_of", root.kernel),
-        _table("stride_of", root.stride),
-        _table("dilation_of", root.dilation),
-        _table("padding_of", [before for before, _ in root.padding]),
-        _table("padding_behind", [behind for _, behind in root.padding]),
-        _table("output_padding_of", root.output_padding),
+        emit.table("kernel_of", root.kernel),
+        emit.table("stride_of", root.stride),
+        emit.table("dilation_of", root.dilation),
+        emit.table("padding_of", [before for before, _ in root.padding]),
+        emit.table("padding_behind", [behind for _, behind in root.padding]),
+        emit.table("output_padding_of", root.output_padding),
     ]
     return "\n".join(lines)
-
-
-def _table(name: str, numbers: list[int] | tuple[int, ...]) -> str:
-    """A constant for each dimension, as a function: device code cannot index a host array."""
-    choice = str(numbers[-1])
-    for d in range(len(numbers) - 2, -1, -1):
-        choice = f"d == {d} ? {numbers[d]} : {choice}"
-    argument = "int d" if len(numbers) > 1 else "int"
-    return f"__host__ __device__ constexpr int {name}({argument}) {{ return {choice}; }}"
 
 
 def _kernel(subtask: Subtask, root: ConvRoot, tensors: emit.Border, direct: bool) -> str:

@@ -42,16 +42,18 @@ def _geometry(root: PoolRoot) -> str:
     """Named constants of the window, always along three dimensions."""
     missing = 3 - root.dims
     sides = {
-        "SIZE": (1,) * missing + (root.sizes or (1,) * root.dims),
-        "STEP": (1,) * missing + root.steps,
-        "PADDING": (0,) * missing + root.padding,
-        "DILATION": (1,) * missing + root.dilation,
+        "size_of": (1,) * missing + (root.sizes or (1,) * root.dims),
+        "step_of": (1,) * missing + root.steps,
+        "padding_of": (0,) * missing + root.padding,
+        "dilation_of": (1,) * missing + root.dilation,
     }
     lines = [f"constexpr int DIMS = {root.dims};  // of a window"]
-    lines += [f"constexpr int {name}[3] = {{{', '.join(map(str, v))}}};" for name, v in sides.items()]
+    lines += [emit.table(name, numbers) for name, numbers in sides.items()]
     flags = {"ADAPTIVE": root.adaptive, "CEIL": root.ceil, "COUNT_PADDING": root.count_padding}
     lines += [f"constexpr bool {name} = {str(flag).lower()};" for name, flag in flags.items()]
-    return "\n".join([*lines, f"constexpr int DIVISOR = {root.divisor};  // 0: the size of the window"])
+    return "\n".join(
+        [*lines, f"[[maybe_unused]] constexpr int DIVISOR = {root.divisor};  // 0: the size of the window"]
+    )
 
 
 def _kernel(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
@@ -85,10 +87,10 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
     const Side w = side_at(plane, 2, int(point - above * plane.out[2]));
     const int64_t base = outer_place(plane, outer);
     float value = @START@;
-    for (int z = d.first; z < d.end; z += DILATION[0]) {
-      for (int y = h.first; y < h.end; y += DILATION[1]) {
+    for (int z = d.first; z < d.end; z += dilation_of(0)) {
+      for (int y = h.first; y < h.end; y += dilation_of(1)) {
 #pragma unroll 4
-        for (int x = w.first; x < w.end; x += DILATION[2]) {
+        for (int x = w.first; x < w.end; x += dilation_of(2)) {
           const int64_t place = base + z * plane.stride[0] + y * plane.stride[1] + x * plane.stride[2];
           value = @STEP@;
         }

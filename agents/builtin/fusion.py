@@ -145,8 +145,13 @@ def _pruned(graph: Graph, group: frozenset[str]) -> frozenset[str]:
 
 
 def _moves_nothing(graph: Graph, group: frozenset[str], node: str) -> bool:
-    """A leading transpose stays: a program hands its kernels contiguous tensors."""
+    """A leading transpose stays: a program hands its kernels contiguous tensors.  So does a copy of a result
+    that nothing else reads: it costs this kernel nothing, and PyTorch another one."""
     leading = any(u in group for u in graph.users.get(node, ()))
+    if graph.node[node].op in operators.COPIES:
+        source = shapes.ref(graph.node[node].args[0])
+        if source in group and graph.users[source] == (node,) and source not in graph.results:
+            return False
     if is_copy(graph, graph.node[node]) or (leading and graph.node[node].op in shapes.TRANSPOSES):
         return False
     return shapes.is_plain(graph.node[node])

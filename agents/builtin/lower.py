@@ -205,7 +205,7 @@ class _Lowering(RowValues):
     def _store(self, value: str) -> Store:
         spec = self.graph.spec(value)
         per_row = self.rows is not None and self.rows.is_per_row(spec.shape)
-        if not per_row and self._is_per_row(value):
+        if not per_row and self._is_per_row(value) and spec.shape != self.frame:
             raise NotFusable("a row value that leaves in another shape")
         align = self._align(spec.shape, spec.shape, _is_contiguous(spec.shape, spec.strides))
         expr = self.value(value, spec.shape)

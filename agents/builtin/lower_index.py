@@ -32,7 +32,7 @@ def moves_elements(node: Node) -> bool:
 
 def is_copy(graph: Graph, node: Node) -> bool:
     """Whether the node lays a view's elements out anew: a kernel in PyTorch."""
-    if node.op not in ("aten.clone.default", "aten.contiguous.default"):
+    if node.op not in operators.COPIES:
         return False
     source = graph.node.get(shapes.ref(node.args[0]))
     return source is not None and (

@@ -7,6 +7,7 @@ from stitch_tui.agents.builtin import activations, arithmetic, norms, reductions
 from stitch_tui.agents.builtin.table import (
     CASTS,
     CHANNELS,
+    COPIES,
     IDENTITY,
     POINTWISE,
     RESHAPES,
@@ -18,6 +19,7 @@ from stitch_tui.agents.builtin.table import (
 __all__ = [
     "CASTS",
     "CHANNELS",
+    "COPIES",
     "IDENTITY",
     "POINTWISE",
     "RESHAPES",

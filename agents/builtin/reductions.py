@@ -159,7 +159,7 @@ def std_of_all(x: Expr, unbiased: bool = True) -> Expr:
     return std(x, correction=int(unbiased))
 
 
-@rows("linalg_vector_norm.default", "linalg_norm.default")
+@rows("linalg_vector_norm.default", "linalg_norm.default", "norm.Scalar", "norm.ScalarOpt_dim")
 def vector_norm(x: Expr, order: float | None = 2, *_: Any, **__: Any) -> Expr:
     """The p-norm; order 0 counts, infinite orders are extrema."""
     size = x.apply("abs")

@@ -3,7 +3,6 @@
 from itertools import groupby
 
 from stitch_tui.agents.builtin import coder, planner
-from stitch_tui.agents.builtin.cost import Machine
 from stitch_tui.agents.builtin.planner import Leftover, Proposal
 from stitch_tui.agents.roles import CodeBrief, PlanBrief
 from stitch_tui.agents.state import Candidate, Plan, Subtask, Uncovered
@@ -12,11 +11,8 @@ from stitch_tui.agents.state import Candidate, Plan, Subtask, Uncovered
 class BuiltinPlanner:
     """Fusion by legality; see `planner.plan`."""
 
-    def __init__(self, machine: Machine | None = None) -> None:
-        self._machine = machine
-
     async def plan(self, brief: PlanBrief) -> Plan:
-        cut = planner.plan(brief.graph, self._machine)
+        cut = planner.plan(brief.graph, brief.device, brief.peaks)
         return Plan(
             subtasks=tuple(_subtask(number, p) for number, p in enumerate(cut.proposals, 1)),
             uncovered=_uncovered(cut.leftovers),

@@ -13,7 +13,7 @@ BATCH_NORMS = frozenset(
 )
 GROUP_NORM = "aten.group_norm.default"
 INSTANCE_NORM = "aten.instance_norm.default"
-VECTOR_NORM = "aten.linalg_vector_norm.default"
+VECTOR_NORMS = frozenset({"aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar"})
 LINALG_NORM = "aten.linalg_norm.default"
 COSINE = "aten.cosine_similarity.default"
 ADAPTIVE_MEANS = {f"aten.adaptive_avg_pool{n}d.default": n for n in (1, 2, 3)}
@@ -120,7 +120,7 @@ def _axes(node: Node, rank: int) -> tuple[int, ...]:
 
 
 def _dims(node: Node) -> int | Sequence[int] | None:
-    if node.op in (VECTOR_NORM, LINALG_NORM):
+    if node.op in VECTOR_NORMS or node.op == LINALG_NORM:
         dims: int | Sequence[int] | None = shapes.argument(node, 2, "dim")
         order = shapes.argument(node, 1, "ord")
         if node.op == LINALG_NORM and order is not None and (dims is None or len(_many(dims)) != 1):

@@ -109,6 +109,8 @@ class RowValues(ABC):
         return found if isinstance(found, tuple) else converted(found, node.spec.dtype, narrow=False)
 
     def _row_argument(self, node: Node, position: int, argument: Any, to: Register | None) -> Any:
+        if isinstance(argument, dict) and set(argument) == {"dtype"}:
+            return None  # that of the result
         if not (isinstance(argument, dict) and set(argument) == {"ref"}):
             return literal(argument)
         if position in operators.CHANNELS.get(node.op, ()):

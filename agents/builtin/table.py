@@ -60,6 +60,8 @@ TUPLES = frozenset(
 IDENTITY = frozenset(
     f"aten.{name}.default" for name in ("clone", "detach", "alias", "lift_fresh_copy", "expand", "contiguous")
 )
+COPIES = frozenset({"aten.clone.default", "aten.contiguous.default"})
+"""Of `IDENTITY`, those that may be a kernel in PyTorch."""
 RESHAPES = frozenset(
     f"aten.{name}"
     for name in (

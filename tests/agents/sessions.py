@@ -2,7 +2,7 @@
 
 from stitch_tui.agents import events
 from stitch_tui.agents.state import Candidate, Plan, Subtask
-from stitch_tui.tools.graph import Region
+from stitch_tui.tools.graph import DType, Graph, Node, Region, Source, TensorSpec, ValueKind
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Flag, Ratio, Samples, Timing, Verdict
 
@@ -13,6 +13,23 @@ def subtask(id: str = "s01") -> Subtask:
     return Subtask(
         id=id, title="linear+gelu", region=Region(nodes=("linear",), inputs=("x",), outputs=("linear",))
     )
+
+
+def two_layers() -> Graph:
+    """``relu(x @ w)`` twice with weights of the same shape, then a sum: nodes a, b, c, d, e."""
+    spec = TensorSpec(shape=(4, 4), dtype=DType.F32)
+    sources = [Source(id="x", kind=ValueKind.INPUT, target="x", spec=spec)]
+    sources += [Source(id=w, kind=ValueKind.PARAMETER, target=w, spec=spec) for w in ("w1", "w2")]
+
+    def node(id: str, op: str, *operands: str) -> Node:
+        return Node(id=id, op=f"aten.{op}.default", args=tuple({"ref": o} for o in operands), outputs=(spec,))
+
+    nodes = (
+        *(node("a", "linear", "x", "w1"), node("b", "relu", "a")),
+        *(node("c", "linear", "b", "w2"), node("d", "relu", "c")),
+        node("e", "sum", "d"),
+    )
+    return Graph(sources=tuple(sources), nodes=nodes, outputs=("e",))
 
 
 def verdict(category: Category = Category.CORRECT, speedup: float | None = None) -> Verdict:

@@ -6,8 +6,9 @@ import sessions
 from stitch_tui.agents import events, goal, route
 from stitch_tui.agents.route import Next
 from stitch_tui.agents.settings import GoalSettings, LimitSettings, Settings
-from stitch_tui.agents.state import Session, SubtaskState
+from stitch_tui.agents.state import Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import ExitCode
+from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Verdict
 
@@ -100,3 +101,30 @@ def test_the_goal_is_met_only_when_everything_needed_happened(
 
 def test_a_session_without_subtasks_has_not_met_its_goal() -> None:
     assert goal.reached(Session(), GoalSettings())[0] is ExitCode.GOAL_NOT_MET
+
+
+def test_a_subtask_of_the_same_form_as_an_ended_one_is_not_judged_again() -> None:
+    graph = sessions.two_layers()
+    regions = [region_of(graph, nodes) for nodes in (["a", "b"], ["c", "d"], ["e"])]
+    tasks = [Subtask(id=f"s{n}", title="layer", region=region) for n, region in enumerate(regions, 1)]
+    session = events.fold([*sessions.started(*tasks), *sessions.attempt(1, Outcome.KEPT, CORRECT, "s1")])
+    assert route.twin(session, session.subtask("s2"), graph) is None
+    session = events.SubtaskFinished(subtask="s1", state=SubtaskState.DONE, best=1).applied_to(session)
+    found = route.twin(session, session.subtask("s2"), graph)
+    assert found is not None
+    assert (found.id, found.best) == ("s1", 1)
+    assert route.twin(session, session.subtask("s3"), graph) is None
+    as_told = session.subtask("s2").model_copy(update={"direction": "use half as many threads"})
+    assert route.twin(session, as_told, graph) is None
+
+
+def test_a_kernel_that_pytorch_outruns_is_left_to_it() -> None:
+    slow = after((Outcome.KEPT, sessions.verdict(speedup=0.5)))
+    assert route.loses(slow, slow.subtask("s01")).startswith("left to PyTorch, which is faster")
+    fast = after((Outcome.KEPT, sessions.verdict(speedup=1.5)))
+    assert not route.loses(fast, fast.subtask("s01"))
+    functional = after((Outcome.KEPT, CORRECT))
+    assert not route.loses(functional, functional.subtask("s01"))
+    nothing = events.SubtaskFinished(subtask="s01", state=SubtaskState.DONE).applied_to(slow)
+    code, reason = goal.reached(nothing, GoalSettings())
+    assert (code, reason) == (ExitCode.GOAL_NOT_MET, "no kernel is faster than PyTorch")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
-from . import cost
+from . import cost, decompositions
 from .encoding import Unencodable, encode, encode_spec
 from .faults import LONGEST_WHY, Located, silent_logs, source_line
 from .interpreter import operands
@@ -80,7 +80,7 @@ def _program(reference: Reference, args: Sequence[Any]) -> torch.export.Exported
         with torch.no_grad(), silent_logs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(reference.module, tuple(args), strict=False)
-            functional: torch.export.ExportedProgram = program.run_decompositions({})
+            functional: torch.export.ExportedProgram = program.run_decompositions(decompositions.table())
             return functional
     except Exception as error:  # export raises whatever the traced code provokes
         located = reference.loaded.located

@@ -2,13 +2,15 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
+from .cost import tensors_in
 from .export import OPAQUE, Exported
-from .interpreter import run_node, run_nodes
+from .interpreter import operands, run_node, run_nodes
 from .reference import seed_everything
 from .session import Emit
 from .sources import source_values
@@ -24,7 +26,8 @@ _HIDE_LAUNCH_CYCLES = 200_000
 def measure_nodes(task: Task, budget_s: float, emit: Emit) -> dict[str, float]:
     """Median time of each node in microseconds; nodes that the budget does not reach are left out.
 
-    CUDA events on a GPU, wall time on a CPU.  Selections from a tuple cost nothing and are left out.
+    CUDA events on a GPU, wall time on a CPU.  Selections from a tuple cost nothing and are left out; a node
+    that gives a view takes no time, whatever the host needs to make it.
     """
     deadline = time.monotonic() + budget_s
     variant, device = task.full, task.reference.device
@@ -37,7 +40,9 @@ def measure_nodes(task: Task, budget_s: float, emit: Emit) -> dict[str, float]:
 
     def timed(node: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         if node["op"] != "getitem" and time.monotonic() < deadline:
-            times[node["id"]] = _median_us(lambda: run_node(node, known, device), device, deadline)
+            view = _is_view(run_node(node, known, device), [known[value] for value in operands(node)])
+            call = partial(run_node, node, known, device)
+            times[node["id"]] = 0.0 if view else _median_us(call, device, deadline)
             emit("measured", {"node": node["id"], "time_us": times[node["id"]]})
 
     with torch.no_grad():
@@ -62,6 +67,13 @@ def bounds(exported: Exported, bandwidth: float | None, peak_flops: Mapping[str,
         )
         for node in exported.graph["nodes"]
     }
+
+
+def _is_view(result: Any, read: Sequence[Any]) -> bool:
+    """Whether a result lies in the memory of an operand."""
+    places = {tensor.untyped_storage().data_ptr() for tensor in tensors_in(list(read))}
+    found = tensors_in(result)
+    return bool(found) and all(t.numel() and t.untyped_storage().data_ptr() in places for t in found)
 
 
 def _median_us(call: Callable[[], Any], device: torch.device, deadline: float) -> float:

@@ -5,7 +5,7 @@ struct Plane {
   int outer_dims;
 };
 
-// Extents of the window along one dimension: elements first .. end - 1 in steps of DILATION.
+// Extents of the window along one dimension: elements first .. end - 1 in steps of the dilation.
 struct Side {
   int first, end;
   int padded;  // elements, with those of the padding
@@ -18,11 +18,11 @@ __device__ __forceinline__ Side side_at(const Plane& p, int d, int index) {
     const int end = int(((int64_t(index) + 1) * extent + out - 1) / out);
     return {first, end, end - first};
   }
-  const int start = index * STEP[d] - PADDING[d];
-  const int whole = start + (SIZE[d] - 1) * DILATION[d] + 1;
-  const int limit = extent + PADDING[d];
-  const int skipped = start < 0 ? (-start + DILATION[d] - 1) / DILATION[d] : 0;
-  return {start + skipped * DILATION[d], whole < extent ? whole : extent, (whole < limit ? whole : limit) - start};
+  const int start = index * step_of(d) - padding_of(d);
+  const int whole = start + (size_of(d) - 1) * dilation_of(d) + 1;
+  const int limit = extent + padding_of(d);
+  const int skipped = start < 0 ? (-start + dilation_of(d) - 1) / dilation_of(d) : 0;
+  return {start + skipped * dilation_of(d), whole < extent ? whole : extent, (whole < limit ? whole : limit) - start};
 }
 
 // Elements by which a sum is divided.
@@ -45,9 +45,9 @@ __device__ __forceinline__ int64_t outer_place(const Plane& p, int64_t index) {
 
 // How many windows PyTorch puts along an extent.
 static int64_t windows(int64_t extent, int d) {
-  const int64_t room = extent + 2 * PADDING[d] - DILATION[d] * (SIZE[d] - 1) - 1;
-  int64_t count = (room + (CEIL ? STEP[d] - 1 : 0)) / STEP[d] + 1;
-  if (CEIL && (count - 1) * STEP[d] >= extent + PADDING[d]) --count;  // it would lie in the padding alone
+  const int64_t room = extent + 2 * padding_of(d) - dilation_of(d) * (size_of(d) - 1) - 1;
+  int64_t count = (room + (CEIL ? step_of(d) - 1 : 0)) / step_of(d) + 1;
+  if (CEIL && (count - 1) * step_of(d) >= extent + padding_of(d)) --count;  // it would lie in the padding alone
   return count;
 }
 

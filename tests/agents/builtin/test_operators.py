@@ -86,6 +86,8 @@ UNARY: list[Callable[..., Tensor]] = [
     lambda x: torch.logical_not(x),
     lambda x: torch.where(x > 0, x, -1.0),
     lambda x: torch.where(x > 0, 1.0, x),
+    lambda x: torch.where(x > 0, 1.0, 0.5),
+    lambda x: torch.where(x > 0, 2, 1) + 1,
     lambda x: x.masked_fill(x < 0, -math.inf),
     lambda x: x.half().float(),
     lambda x: x.bfloat16().float(),
@@ -140,6 +142,12 @@ BINARY: list[Callable[..., Tensor]] = [
     lambda x, y: torch.addcmul(x, y, y, value=0.5),
     lambda x, y: torch.addcdiv(x, x, y, value=0.5),
     lambda x, y: torch.clamp(x, min=y),
+    lambda x, y: torch.min(x, y),
+    lambda x, y: torch.max(x, y),
+    torch.multiply,
+    torch.divide,
+    torch.subtract,
+    torch.xlogy,
 ]
 
 INTEGER: list[Callable[..., Tensor]] = [

@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from stitch_tui.agents.builtin.coder import BuiltinCoder, Candidate, reduction_length
-from stitch_tui.agents.builtin.cost import Machine
 from stitch_tui.agents.builtin.planner import Cut, plan
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.graph import Graph, Region
+from stitch_tui.tools.roofline import Peaks
 from tests.agents.builtin.support import Traced, check, traced
 from tests.agents.builtin.test_operators import Many
 
@@ -118,12 +118,31 @@ def test_measured_times_decide_shares_and_a_machine_gives_bounds() -> None:
     timed = graph.model_copy(
         update={"nodes": tuple(n.model_copy(update={"time_us": 5.0}) for n in graph.nodes)}
     )
-    (proposal,) = plan(timed, Machine(flops_per_us=50e6, bytes_per_us=4e6)).proposals
+    (proposal,) = plan(timed, "cuda", Peaks(4e12, 50e12, 50e12, 50e12, 50e12, "a test")).proposals
     assert proposal.measured
     assert proposal.time_us == 5.0 * len(graph.nodes)
     assert proposal.amdahl == float("inf")
     assert proposal.bound_us
     assert proposal.bound_us > 0
+
+
+def test_a_convolution_that_the_library_does_faster_is_left_and_its_neighbours_are_not() -> None:
+    convolved = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3), torch.nn.ReLU(), torch.nn.Hardswish())
+    graph = traced(convolved, torch.randn(1, 64, 34, 34)).graph
+    peaks = Peaks(4e12, 50e12, 50e12, 50e12, 50e12, "a test")
+
+    def cut(time_us: float) -> Cut:
+        times = {n.id: time_us if "conv" in n.op else 1.0 for n in graph.nodes}
+        nodes = tuple(n.model_copy(update={"time_us": times[n.id]}) for n in graph.nodes)
+        return plan(graph.model_copy(update={"nodes": nodes}), "cuda", peaks)
+
+    assert titles(cut(100.0)) == {"conv2d+relu+hardswish"}
+    fast = cut(1.0)
+    assert titles(fast) == {"relu+hardswish"}
+    assert "library is faster" in fast.leftovers[0].reason
+    alone = traced(convolved[0], torch.randn(1, 64, 34, 34)).graph
+    timed = alone.model_copy(update={"nodes": (alone.nodes[0].model_copy(update={"time_us": 0.1}),)})
+    assert titles(plan(timed, "cuda", peaks)) == {"conv2d"}
 
 
 def test_what_has_no_template_is_left_with_a_reason() -> None:

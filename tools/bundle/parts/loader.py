@@ -138,7 +138,7 @@ def stitch_library(kernel: StitchKernel, folder: Path, nvcc: str, arch: str) -> 
     version = subprocess.run([nvcc, "--version"], capture_output=True, check=False).stdout
     digest = hashlib.sha256(repr((parts, options, version)).encode()).hexdigest()[:32]
     command = [nvcc, str(folder / kernel.file), "-I", str(folder), *options]
-    return stitch_cache() / "kernels" / f"{kernel.id}-{digest}.so", command
+    return stitch_cache() / "kernels" / f"{digest}.so", command
 
 
 def stitch_build(kernels: tuple[StitchKernel, ...], folder: Path, arch: str) -> list[ctypes.CDLL]:
@@ -155,15 +155,15 @@ def stitch_build(kernels: tuple[StitchKernel, ...], folder: Path, arch: str) -> 
             os.close(handle)
             whole = [*command, "-o", draft]
             job = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            jobs.append((job, draft, path))
+            jobs.append((job, draft, path, command[1]))
         failures = []
-        for job, draft, path in jobs:
+        for job, draft, path, source in jobs:
             output = job.communicate()[0].strip()
             if job.returncode == 0:
                 os.replace(draft, path)  # atomic: another process that builds the same is not disturbed
             else:
                 os.unlink(draft)
-                failures.append(f"nvcc could not compile {path.stem}:\n{output}")
+                failures.append(f"nvcc could not compile {source}:\n{output}")
         if failures:
             raise StitchError("\n".join(failures))
     return [ctypes.CDLL(str(path)) for path, _ in places]

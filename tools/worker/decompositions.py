@@ -1,0 +1,48 @@
+"""Composite operators that the graph shows as the simpler ones they are made of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+
+_COMPOSITE = (
+    *("einsum", "broadcast_tensors", "pairwise_distance", "kl_div", "cosine_embedding_loss"),
+    *("cross_entropy_loss", "smooth_l1_loss", "huber_loss", "triplet_margin_loss", "mse_loss", "l1_loss"),
+    *("margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "poisson_nll_loss"),
+    *("binary_cross_entropy", "binary_cross_entropy_with_logits"),
+)
+"""Taken apart by PyTorch's own definitions."""
+
+_MEAN, _SUM = 1, 2
+"""``at::Reduction``; 0 is none."""
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """Decompositions for ``ExportedProgram.run_decompositions``; operators without one stay whole."""
+    known = torch.export.default_decompositions()
+    aten = torch.ops.aten
+    operators = [getattr(aten, name).default for name in _COMPOSITE]
+    return {op: known[op] for op in operators if op in known} | {
+        aten.nll_loss_nd.default: _negative_likelihood
+    }
+
+
+def _negative_likelihood(
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN, ignore_index: int = -100
+) -> Tensor:
+    """``nll_loss_nd`` as a look-up, a selection and a reduction; `x` is (N, C, ...), `target` (N, ...)."""
+    channels = 1 if x.dim() > 1 else 0
+    counted = target != ignore_index
+    index = torch.where(counted, target, 0)
+    losses = -x.gather(channels, index.unsqueeze(channels)).squeeze(channels)
+    if weight is not None:
+        losses = losses * weight[index]
+    losses = torch.where(counted, losses, 0.0)
+    if reduction == _SUM:
+        return losses.sum()
+    if reduction != _MEAN:
+        return losses
+    weights = counted.to(x.dtype) if weight is None else torch.where(counted, weight[index], 0.0)
+    return losses.sum() / weights.sum()
