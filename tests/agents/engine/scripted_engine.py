@@ -2,8 +2,9 @@
 
 ``python scripted_engine.py SCRIPT``: the file holds project, recording, resume, settings, and
 
-* ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type; the type
-  ``moved`` is the moment after the branch moved and before the journal says so;
+* ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type, or after
+  ``prepared``, ``opened``, ``moved``: a session's first commit was made, its branch was made, and a
+  commit was made that the journal does not know yet;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
 * ``wrong``: numbers of iterations that are judged wrong; 0 stands for the program's.
@@ -108,8 +109,8 @@ class Killed:
     def __init__(self) -> None:
         self._type, self._left = SCRIPT.get("kill") or ("", 0)
         self.printer = NdjsonPrinter()
-        if self._type == "moved":
-            _kill_after_commit(self._left)
+        if self._type in KILLED_AFTER:
+            _kill_after(KILLED_AFTER[self._type], self._left)
 
     def __call__(self, event: Event) -> None:
         self.printer(event)
@@ -118,18 +119,21 @@ class Killed:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _kill_after_commit(number: int) -> None:
-    commit = History.commit
+KILLED_AFTER = {"prepared": "prepare_session", "opened": "open_branch", "moved": "commit"}
 
-    def last(*arguments: Any, **options: Any) -> str:
+
+def _kill_after(method: str, number: int) -> None:
+    called = getattr(History, method)
+
+    def last(*arguments: Any, **options: Any) -> Any:
         nonlocal number
-        sha = commit(*arguments, **options)
+        result = called(*arguments, **options)
         number -= 1
         if number == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return sha
+        return result
 
-    History.commit = last  # type: ignore[method-assign]
+    setattr(History, method, last)
 
 
 def main() -> int:
