@@ -102,7 +102,7 @@ async def run(
 
 @functools.cache
 def _life() -> int:
-    """The end to read of a pipe that nobody writes to, and whose other end is open while this process lives."""
+    """The end to read of a pipe that nobody writes to; the other end is open while this process lives."""
     ours, _ = os.pipe()
     return ours
 

@@ -1,6 +1,6 @@
 """``stitch log``, ``show``, ``diff``, ``best``, ``restore``, ``apply``, ``export`` and ``sessions``.
 
-They read git alone, so they work on a clone that never ran stitch; ``sessions prune`` looks at `.stitch/` too.
+They read git alone, so they work on a clone that never ran stitch; ``sessions prune`` takes `.stitch/` along.
 """
 
 import json as json_text
@@ -205,7 +205,11 @@ def prune(
         return
     for session in old:
         branch = session.ref.removeprefix("refs/heads/")
-        back = f"{branch}; back: git branch {branch} {session.tip}" if branch else f"what is left of {session.name}"
+        back = (
+            f"{branch}; back: git branch {branch} {session.tip}"
+            if branch
+            else f"what is left of {session.name}"
+        )
         say(f"{'would remove' if dry_run else 'removed'} {back}")
     if not old:
         say("nothing to remove")

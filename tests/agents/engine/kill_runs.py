@@ -1,9 +1,9 @@
-"""Real runs on the emulator that are killed at random points and taken up again, until all is done.
+"""Real runs on the emulator, killed at random points and taken up again until all is done.
 
 ``python tests/agents/engine/kill_runs.py [--kills 200] [--lanes 2] [--seed N] [--warm CACHE]`` prints how
-many of what were killed; test_kills.py runs it.  Each lane has a project of its own, adopts every orphan below it, and
-looks after each run: is a process left, a lock, a file of the user's that changed?  At the end of each
-session journal and branch must tell the same story.
+many of what were killed; test_kills.py runs it.  Each lane has a project of its own, adopts every orphan
+below it, and looks after each run: is a process left, a lock, a file of the user's that changed?  At the
+end of each session journal and branch must tell the same story.
 """
 
 import argparse
@@ -41,8 +41,10 @@ RUN_S = 15.0
 """About how long a run takes: the time over which kills of the engine and of the judge are spread."""
 EVENTS = 24
 """About how many events it has."""
-LIFE_S = {"runner": 1.5, "compiler": 0.8, "ui": 2.0}
+LIFE_S = {"runner": 0.5, "compiler": 0.8, "ui": 2.0}
 """About how long such a process lives: it is killed within this time of its start."""
+START_S = 5.0
+"""About how long it takes to the first event; a busy machine is so many times slower in all."""
 PATIENCE_S = 120.0
 """Longest time for everything to be gone; generous, since the machine may be busy."""
 TICK_S = 0.01
@@ -76,6 +78,7 @@ class Lane:
         self.before = self.project.user_state()
         self._name = ""
         """The session that runs."""
+        self._terminals: list[int] = []
         self.killed: Counter[str] = Counter()
         self.runs = self.sessions = 0
         self.slowest_s = 0.0
@@ -102,9 +105,11 @@ class Lane:
     def _wishes(self) -> list[Wish]:
         """Two viewers, two of the engine's small processes, and one of those without which a run ends."""
         chance = self.random
-        wishes = [Wish("ui", 1, chance.uniform(0.05, LIFE_S["ui"])) for _ in range(2)]
-        for small in ("runner", "compiler"):
-            wishes.append(Wish(small, chance.randint(1, 3), chance.uniform(0, LIFE_S[small])))
+        wishes = [Wish("ui", 1, chance.uniform(0.1, LIFE_S["ui"])) for _ in range(2)]
+        wishes += [
+            Wish(small, chance.randint(1, 3), chance.uniform(0, LIFE_S[small]))
+            for small in ("runner", "compiler")
+        ]
         if chance.random() < 0.35:
             wishes.append(Wish("judge", 1, chance.uniform(0, RUN_S)))
         elif chance.random() < 0.6:
@@ -131,6 +136,7 @@ class Lane:
                 stderr=out,
             )
         known = set(journal.sessions(self.project.folder))
+        self._pace = 0.0
         self._began, self._alone_since, self._before = time.monotonic(), time.monotonic(), self._events()
         while tree := self._tree():
             if not self._name:
@@ -141,6 +147,8 @@ class Lane:
             command.poll()
             self._require_an_end(tree)
             time.sleep(TICK_S)
+        while self._terminals:
+            os.close(self._terminals.pop())
         text = output.read_text(errors="replace")
         assert "Traceback" not in text, text
         self._nothing_left()
@@ -148,19 +156,23 @@ class Lane:
     def _granted(self, wish: Wish, tree: dict[int, str]) -> bool:
         """Kill what is wished for when its time has come; True when that wish is done with."""
         now, events = time.monotonic(), self._events() - self._before
+        if events and not self._pace:
+            self._pace = max(1.0, (now - self._began) / START_S)
         if not wish.pid and wish.kind == "ui":
             if events > 0 and "engine" in tree.values():
-                wish.pid, wish.due = self._viewer(), now + wish.delay_s
+                wish.pid, wish.due = self._viewer(), now + wish.delay_s * self._pace
             return False
         if not wish.pid:
             alive = [pid for pid, kind in tree.items() if kind == wish.kind]
             wish.seen |= set(alive)
             at_event = wish.kind == "engine" and wish.nth
             if alive and (events if at_event else len(wish.seen)) >= wish.nth:
-                wish.pid, wish.due = alive[-1], now + wish.delay_s
+                wish.pid, wish.due = alive[-1], now + wish.delay_s * (self._pace or 1.0)
+        if wish.pid and tree.get(wish.pid) != wish.kind:
+            wish.pid, wish.delay_s = 0, wish.delay_s / 2  # it ended before its time: the next one, then
         if not wish.pid or now < wish.due:
             return False
-        if tree.get(wish.pid) == wish.kind and _kill(wish.pid):
+        if _kill(wish.pid):
             self.killed[wish.kind] += 1
             print(f"run {self.runs}, {now - self._began:5.1f} s, event {events:>2}: {wish.kind}", flush=True)
         return True
@@ -180,7 +192,7 @@ class Lane:
         )
         os.close(theirs)
         self.project.running.append(process)  # keeps it from being reaped behind our back
-        self._terminal = ours
+        self._terminals.append(ours)
         return process.pid
 
     def _events(self) -> int:
