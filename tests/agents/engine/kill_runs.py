@@ -273,8 +273,8 @@ def _kill(pid: int) -> bool:
 
 
 def _children(pid: int) -> Iterator[int]:
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for path in list(Path(f"/proc/{pid}/task").glob("*/children")):
             yield from map(int, path.read_text().split())
 
 

@@ -5,6 +5,7 @@
 * ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type, or after
   ``prepared``, ``opened``, ``moved``: a session's first commit was made, its branch was made, and a
   commit was made that the journal does not know yet;
+* ``fill``: ``[event type, n]``: the project's file system is full after the n-th event of that type;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
 * ``wrong``: numbers of iterations that are judged wrong; 0 stands for the program's.
@@ -13,6 +14,7 @@ Engine, gates, journal, git, socket and the built-in Planner and Coder are the r
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -66,7 +68,8 @@ class RecordedWorkbench(Workbench):
 
     async def release(self) -> None:
         RecordedWorkbench.releases += 1
-        Path(SCRIPT["script"]).with_suffix(".released").write_text(str(RecordedWorkbench.releases))
+        with contextlib.suppress(OSError):  # a full disk
+            Path(SCRIPT["script"]).with_suffix(".released").write_text(str(RecordedWorkbench.releases))
 
 
 class ScriptedVerifier:
@@ -104,10 +107,10 @@ class ScriptedVerifier:
 
 
 class Killed:
-    """Prints events and dies at the scripted one."""
+    """Prints events and dies, or fills the disk, at the scripted one."""
 
     def __init__(self) -> None:
-        self._type, self._left = SCRIPT.get("kill") or ("", 0)
+        self._type, self._left = SCRIPT.get("kill") or SCRIPT.get("fill") or ("", 0)
         self.printer = NdjsonPrinter()
         if self._type in KILLED_AFTER:
             _kill_after(KILLED_AFTER[self._type], self._left)
@@ -116,7 +119,15 @@ class Killed:
         self.printer(event)
         self._left -= event.type == self._type
         if event.type == self._type and self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            fill() if "fill" in SCRIPT else os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fill() -> None:
+    """Leave no room in the project's file system."""
+    path = Path(SCRIPT["project"]).with_name("filler")
+    with path.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
 
 
 KILLED_AFTER = {"prepared": "prepare_session", "opened": "open_branch", "moved": "commit"}
