@@ -24,7 +24,8 @@ async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Gra
         except (OSError, ValidationError):
             record.emit(events.Warned(text="the reference is measured again: its first times are lost"))
     variants = await references.variants(opened.judge)
-    graph = await references.measured(opened.judge, opened.exported.graph, budget_s=MEASURE_SECONDS)
+    async with opened.bench.gpu("measuring the reference", alone=True):
+        graph = await references.measured(opened.judge, opened.exported.graph, budget_s=MEASURE_SECONDS)
     replace_file(path, graph.model_dump_json().encode())
     opaque = opened.exported.opaque
     timed = sorted(graph.nodes, key=lambda node: -(node.time_us or 0.0))

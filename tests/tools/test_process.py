@@ -182,7 +182,7 @@ def test_a_killed_caller_takes_the_whole_group_along(tmp_path: Path) -> None:
     pipe = tmp_path / "pids"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    driver = "sleep 600 & echo $$ $! > \"$0\"; wait"
+    driver = 'sleep 600 & echo $$ $! > "$0"; wait'
     program = (
         "import asyncio, sys; from stitch_tui.tools.process import run;"
         f"asyncio.run(run(['sh', '-c', {driver!r}, sys.argv[1]], timeout=600))"

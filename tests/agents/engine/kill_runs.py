@@ -103,12 +103,12 @@ class Lane:
             self._finish(clean=clean)
 
     def _wishes(self) -> list[Wish]:
-        """Two viewers, two of the engine's small processes, and one of those without which a run ends."""
+        """Viewers and small processes of the engine's, and one of those without which a run ends."""
         chance = self.random
-        wishes = [Wish("ui", 1, chance.uniform(0.1, LIFE_S["ui"])) for _ in range(2)]
+        wishes = [Wish("ui", 1, chance.uniform(0.1, LIFE_S["ui"])) for _ in range(3)]
         wishes += [
             Wish(small, chance.randint(1, 3), chance.uniform(0, LIFE_S[small]))
-            for small in ("runner", "compiler")
+            for small in ("runner", "runner", "compiler", "compiler")
         ]
         if chance.random() < 0.35:
             wishes.append(Wish("judge", 1, chance.uniform(0, RUN_S)))

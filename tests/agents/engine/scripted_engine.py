@@ -31,6 +31,7 @@ from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Subtask
 from stitch_tui.headless import NdjsonPrinter
+from stitch_tui.tools.bench import Bench
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
@@ -58,9 +59,10 @@ class RecordedWorkbench(Workbench):
 
     async def opened(self) -> OpenBench:
         answers = json.loads(Path(SCRIPT["recording"]).read_text())
+        judge = RecordedJudge(answers)
         return OpenBench(
-            bench=None,  # type: ignore[arg-type]
-            judge=RecordedJudge(answers),  # type: ignore[arg-type]
+            bench=Bench(judge, None),
+            judge=judge,  # type: ignore[arg-type]
             device=EmulatorDevice("a test"),
             summary=ReferenceSummary.model_validate(answers["open"]),
             exported=Exported.model_validate(answers["graph"]),
