@@ -10,6 +10,7 @@ import argparse
 import ctypes
 import os
 import resource
+import signal
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -51,6 +52,7 @@ def main() -> None:
     if options.report >= 0:
         os.write(options.report, "".join(f"{name}\n" for name in active).encode())
         os.close(options.report)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it: too large a file is to be the end
     os.execvp(options.argv[0], options.argv)
 
 

@@ -52,7 +52,7 @@ class Project:
     def run(self, **script: Any) -> tuple[int, list[Event]]:
         """A scripted engine to its end: exit code and events."""
         engine = self.start(**script)
-        out, err = engine.communicate(timeout=200)
+        out, err = engine.communicate(timeout=600)
         assert "Traceback" not in err, err
         return engine.returncode, [events.parse(line) for line in out.splitlines()]
 
@@ -63,7 +63,7 @@ class Project:
     def said(self, *words: str) -> tuple[int, str, str]:
         """A command of stitch's to its end: exit code, stdout, stderr."""
         command = self.stitch(*words)
-        out, err = command.communicate(timeout=200)
+        out, err = command.communicate(timeout=600)
         return command.returncode, out, err
 
     def _popen(self, *argv: str) -> subprocess.Popen[str]:

@@ -32,7 +32,8 @@ def get_init_inputs(): return []
 MISBEHAVIOUR = {
     "fork bomb": "for (;;) GLUED(fo, rk)();",
     "10 GB of output": "for (int i = 0; i < 10240; i++) (void)!write(1, chunk, sizeof chunk);",
-    "100 GB of memory": "memset(malloc((size_t)100 << 30), 1, (size_t)100 << 30);",
+    "100 GB of memory": "char* huge = (char*)malloc((size_t)100 << 30);"
+    " for (size_t at = 0; at < (size_t)100 << 30; at += 4096) ((volatile char*)huge)[at] = 1;",
     "endless kernel": "for (volatile int turn = 0;; turn = 0) {}",
     "closed descriptors": "for (int descriptor = 0; descriptor < 256; descriptor++) close(descriptor);",
     # a clock that nobody can set: that it is asked for is enough
@@ -43,12 +44,11 @@ NAMED = {
     "10 GB of output": ((Category.HACK_SUSPECTED,), "more than 64 MiB"),
     "100 GB of memory": ((Category.ILLEGAL_ACCESS, Category.OUT_OF_MEMORY_HOST), ""),
     "endless kernel": ((Category.HANG,), "no answer within 3 s"),
-    "closed descriptors": ((Category.HACK_SUSPECTED,), "channel was closed"),
+    "closed descriptors": ((Category.HACK_SUSPECTED,), "process was ended"),
     "clock set back": ((Category.HACK_SUSPECTED,), "sets the clock"),
 }
 """What each is called; 100 GB are refused by some kernels at once, and by others when they are touched."""
 HEAD = """#include <cstdlib>
-#include <cstring>
 #include <time.h>
 #include <unistd.h>
 #define GLUED(first, second) first##second
