@@ -103,13 +103,13 @@ class Lane:
             self._finish(clean=clean)
 
     def _wishes(self) -> list[Wish]:
-        """Viewers and small processes of the engine's, and one of those without which a run ends."""
+        """Viewers, and runners of a run that goes on; or compilers, and what a run cannot do without."""
         chance = self.random
         wishes = [Wish("ui", 1, chance.uniform(0.1, LIFE_S["ui"])) for _ in range(3)]
-        wishes += [
-            Wish(small, chance.randint(1, 3), chance.uniform(0, LIFE_S[small]))
-            for small in ("runner", "runner", "compiler", "compiler")
-        ]
+        small = "runner" if chance.random() < 0.4 else "compiler"
+        wishes += [Wish(small, chance.randint(1, 3), chance.uniform(0, LIFE_S[small])) for _ in range(3)]
+        if small == "runner":
+            return wishes
         if chance.random() < 0.35:
             wishes.append(Wish("judge", 1, chance.uniform(0, RUN_S)))
         elif chance.random() < 0.6:
