@@ -6,12 +6,12 @@ What a session and ``stitch verify`` have in common.
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools import reference as references
-from stitch_tui.tools.build_cache import BuildCache
+from stitch_tui.tools.build_cache import BuildCache, key_of
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault
 from stitch_tui.tools.gpu import CudaDevice, Device, EmulatorDevice, choose_device
@@ -55,13 +55,16 @@ async def open_bench(
         BuildCache(cache_dir(cache)).prune(CACHE_BYTES)
     async with Judge(python, project, environment=_pinned(device)) as judge:
         options = _options(settings, reference, cuda is not None)
-        summary = await references.open_reference(judge, options, on_event)
+        bench = Bench(judge, emulator, python=python, cuda=cuda)
+        async with bench.gpu("opening the reference"):
+            summary = await references.open_reference(judge, options, on_event)
+            exported = await references.graph(judge)
         yield OpenBench(
-            bench=Bench(judge, emulator, python=python, cuda=cuda),
+            bench=replace(bench, shapes=key_of(exported.graph.model_dump_json())),
             judge=judge,
             device=device,
             summary=summary,
-            exported=await references.graph(judge),
+            exported=exported,
         )
 
 

@@ -114,6 +114,8 @@ def _resumed(request: Request, history: History) -> Session | None:
     session = events.fold(journal.read(journal.path_of(request.project, name)))
     if not session.id:
         raise UsageError("the session ended before it began", where=name, advice="start one: stitch --auto")
+    if not session.iterations and name not in {known.name for known in history.sessions()}:
+        history.open_branch(session.branch, session.tip)  # a kill came between the first event and this
     history.session(name)
     return session
 
@@ -171,9 +173,9 @@ class _Engine:
         await self._workbench.release()
 
     def _begin(self, opened: OpenBench) -> None:
-        """Open the branch and the journal."""
+        """Open the journal, and prepare the branch: it is opened once the journal says so."""
         name = self._known.id if self._known else self._new_name(opened)
-        self._started = self._taken_up(name) if self._known else self._history.start_session(name)
+        self._started = self._taken_up(name) if self._known else self._history.prepare_session(name)
         self._folder = journal.path_of(self._request.project, name).parent
         file = Journal(self._folder / "events.jsonl", name)
         self._record = Record(file, self._published, session=self._known)
@@ -240,6 +242,7 @@ class _Engine:
                 roles={"planner": "builtin", "coder": "builtin", "verifier": "builtin"},
             )
         )
+        self._history.open_branch(self._started.branch, self._started.sha)
         if self._started.notice:
             self._record.emit(events.Warned(text=self._started.notice))
 

@@ -13,13 +13,23 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stitch_tui.agents.events import VERSION, CoderDelta, Event, IterationCommitted, SessionFinished, parse
+from stitch_tui.agents.events import (
+    VERSION,
+    CoderDelta,
+    CommitIntended,
+    Event,
+    IterationCommitted,
+    SessionFinished,
+    SessionStarted,
+    parse,
+)
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Version -> the change that makes a line of that version one of the next."""
 
-_SYNCED = (IterationCommitted, SessionFinished)
+_SYNCED = (SessionStarted, CommitIntended, IterationCommitted, SessionFinished)
+"""On the disk itself before git is touched, and after: a power cut leaves no commit that nobody intended."""
 
 
 class Journal:

@@ -55,10 +55,11 @@ async def _measured(opened: OpenBench) -> Graph:
         return graph
     peaks = peaks_of(device)
     flops = {str(dtype): peaks.flops(dtype) for dtype in DType} if peaks else {}
-    return await references.measured(
-        opened.judge,
-        graph,
-        budget_s=MEASURE_SECONDS,
-        bandwidth=peaks.bandwidth if peaks else None,
-        peak_flops=flops,
-    )
+    async with opened.bench.gpu("measuring the reference", alone=True):
+        return await references.measured(
+            opened.judge,
+            graph,
+            budget_s=MEASURE_SECONDS,
+            bandwidth=peaks.bandwidth if peaks else None,
+            peak_flops=flops,
+        )

@@ -1,5 +1,6 @@
 """The Verifier: judges candidates with the tools and reports each stage as an event."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ from stitch_tui.agents.bench import Workbench
 from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.state import Subtask, SubtaskState
+from stitch_tui.tools.bench import Bench
 from stitch_tui.tools.bundle import read_bundle
-from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.errors import DeviceLost, EnvironmentFault
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.verdict import Category, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
@@ -41,9 +43,10 @@ class ToolVerifier:
             if event == "stage" and data["stage"] in _STATES:
                 self._enter(subtask.id, self._passed(data["stage"]))
 
-        bench = (await self._workbench.opened()).bench
         flops = sum(self._graph.node[name].flops for name in subtask.region.nodes)
-        verdict = await verify_region(bench, source, subtask.region, flops=flops, on_event=staged)
+        verdict = await self._judged(
+            lambda bench: verify_region(bench, source, subtask.region, flops=flops, on_event=staged)
+        )
         return self._reported(iteration, subtask.id, verdict)
 
     async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
@@ -54,10 +57,20 @@ class ToolVerifier:
             if event == "stage" and data["stage"] in _STATES:
                 self._passed(data["stage"])
 
-        bench = (await self._workbench.opened()).bench
         flops = sum(node.flops for node in self._graph.nodes)
-        verdict = await verify_program(bench, bundle / "model_new.py", kernels, flops=flops, on_event=staged)
+        program = bundle / "model_new.py"
+        verdict = await self._judged(
+            lambda bench: verify_program(bench, program, kernels, flops=flops, on_event=staged)
+        )
         return self._reported(iteration, "", verdict)
+
+    async def _judged(self, judge: Callable[[Bench], Awaitable[Verdict]]) -> Verdict:
+        """What `judge` finds; a judge that lost the GPU is replaced, once."""
+        try:
+            return await judge((await self._workbench.opened()).bench)
+        except DeviceLost as lost:
+            self._record.emit(events.Warned(text=f"{lost}; another judge does this again"))
+            return await judge((await self._workbench.opened()).bench)
 
     def _passed(self, stage: str) -> SubtaskState:
         """The state that `stage` is, once the gates let it begin."""

@@ -3,6 +3,7 @@
 Property tests have no deadline: the machine may be busy.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ def cache_home(pytestconfig: pytest.Config) -> Path:
     """An XDG_CACHE_HOME that outlives the run and that workers share: builds are keyed by content."""
     assert pytestconfig.cache
     return Path(pytestconfig.cache.mkdir("home"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What stitch remembers of this machine, hangs above all, is neither read nor changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,13 @@
 """What a verification works with: the judge, the emulator, the GPU."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.toolkit import Toolkit
 
 Json = dict[str, Any]
@@ -52,7 +54,20 @@ class Bench:
     cuda: Cuda | None = None
     deadline_s: float = 60.0
     """Longest time for one call of a candidate."""
+    shapes: str = ""
+    """Names the reference's graph with all its shapes: what the geometry of launches follows from."""
 
     @property
     def device(self) -> str:
         return self.cuda.device if self.cuda else "emulator"
+
+    def gpu(self, purpose: str, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
+        """The right to use the GPU while the context lasts: to time alone, else beside others.
+
+        Raises:
+            EnvironmentFault: when it is entered, and the lease's folder cannot be used.
+        """
+        if self.cuda is None or not self.cuda.uuid:
+            return nullcontext()
+        lease = Lease(self.cuda.uuid)
+        return lease.exclusive(purpose) if alone else lease.shared(purpose)

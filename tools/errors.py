@@ -90,6 +90,12 @@ class EnvironmentFault(StitchError):
     exit_code = ExitCode.ENVIRONMENT
 
 
+class DeviceLost(StitchError):
+    """A judge's context on the GPU is gone after a sticky error: another judge may do the same work."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
 class EndpointError(StitchError):
     """The model endpoint, authentication or network failed."""
 

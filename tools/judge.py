@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault, StitchError, UsageError
+from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, ReferenceFault, StitchError, UsageError
 from stitch_tui.tools.memory import available_bytes, descendants, session_members
 from stitch_tui.tools.process import kill_group, signal_group
 from stitch_tui.tools.scrub import reference_environment
@@ -33,6 +33,7 @@ _ERRORS: dict[str, type[StitchError]] = {
     "reference": ReferenceFault,
     "memory": ReferenceFault,
     "environment": EnvironmentFault,
+    "device": DeviceLost,
     "usage": UsageError,
 }
 
@@ -40,8 +41,8 @@ _ERRORS: dict[str, type[StitchError]] = {
 class Judge:
     """One judge process; an async context manager.
 
-    A judge that has died, or was ended because a call took too long or was cancelled, stays dead:
-    every later call raises the same error.  Start another one.
+    A judge that has died, or was ended because a call took too long, was cancelled or lost the GPU, stays
+    dead: every later call raises the same error.  Start another one.
 
     Args:
         python: the user's interpreter.
@@ -140,6 +141,7 @@ class Judge:
 
         Raises:
             ReferenceFault: the reference is at fault: it raised, hung, crashed, exited or is too large.
+            DeviceLost: the judge's context on the GPU is gone, and the judge with it.
             StitchError: of the kind that the judge names.
         """
         async with self._lock:
@@ -229,7 +231,10 @@ class Judge:
                 if on_event is not None:
                     on_event(message["event"], data)
         if "error" in message:
-            raise _error_of(message["error"])
+            error = _error_of(message["error"])
+            if isinstance(error, DeviceLost):
+                await self._end(error)
+            raise error
         return message["result"]
 
     async def _receive(self) -> Json:

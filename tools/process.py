@@ -1,11 +1,13 @@
 """Run a subprocess that can be trusted to end: own group, limits, capped output, killed whole.
 
-Everything that stitch starts (compilers, git, profilers, workers) goes through here.
+Compilers, profilers and other tools go through here; a process of ours that is killed takes them along.
 """
 
 import asyncio
 import contextlib
+import functools
 import os
+import shutil
 import signal
 import time
 from collections.abc import Coroutine, Mapping, Sequence
@@ -15,6 +17,13 @@ from typing import Any
 
 GRACE_S = (0.5, 0.5)
 """Seconds between INT and TERM, and between TERM and KILL."""
+_TIED = (
+    'unset PWD OLDPWD SHLVL; (read -r nothing <&"$0"; kill -KILL 0) </dev/null >/dev/null 2>&1 & exec "$@"'
+)
+"""Become a program whose group dies with us: a watcher in the group waits for the end of our pipe.
+
+A death signal (``prctl(2)``) would reach the compiler's driver alone, and not the compiler that it started.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,20 +55,23 @@ async def run(
     """Run `argv` in a new session to its end, or kill its whole group after `timeout` seconds.
 
     Output past `output_limit` bytes a stream is read and dropped (`truncated`).  Cancelling the
-    caller kills the group too.
+    caller kills the group too, and so does a death of this process, however it dies.
 
     Raises:
         FileNotFoundError, PermissionError: the program cannot be started.
     """
     started = time.monotonic()
+    _require_program(argv[0], cwd, env)
+    life = _life()
     process = await _start(
         asyncio.create_subprocess_exec(
-            *argv,
+            *("/bin/sh", "-c", _TIED, str(life), *argv),
             cwd=cwd,
             env=None if env is None else dict(env),
             stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            pass_fds=(life,),
             start_new_session=True,
         )
     )
@@ -86,6 +98,22 @@ async def run(
         timed_out=timed_out,
         truncated=out.dropped or err.dropped,
     )
+
+
+@functools.cache
+def _life() -> int:
+    """The end to read of a pipe that nobody writes to; the other end is open while this process lives."""
+    ours, _ = os.pipe()
+    return ours
+
+
+def _require_program(name: str, cwd: Path | None, env: Mapping[str, str] | None) -> None:
+    """Raise as ``exec`` would: the shell in between only says that it failed."""
+    path = (os.environ if env is None else env).get("PATH", os.defpath)
+    place = str((cwd or Path()) / name) if "/" in name else name
+    if shutil.which(place, path=path) is None:
+        found = "/" in name and Path(place).exists()
+        raise (PermissionError if found else FileNotFoundError)(f"cannot be started: {name}")
 
 
 async def _start(

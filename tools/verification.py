@@ -8,10 +8,10 @@
 """
 
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,23 @@ from typing import Any
 from stitch_tui.tools.addressed import presentable
 from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.build_cache import key_of
 from stitch_tui.tools.bundle.emulation import emulated
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.decorative import emptied, uses_library
 from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
-from stitch_tui.tools.lease import Lease
+from stitch_tui.tools.hangs import Hangs
 from stitch_tui.tools.python_screen import screen_module
+from stitch_tui.tools.runners import cuda_runner, emulator_runner, module_runner
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.summary import distinct, merged, nearness, summary
+from stitch_tui.tools.timed import timed
 from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Timing, Trial, Verdict
 
 __all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
 
-BOOT = Path(__file__).parent / "worker" / "boot.py"
 CHECK_SECONDS = 1800.0
 """For one call of the judge: the trials of one stage together."""
 BUILD_SECONDS = 180.0
@@ -104,6 +106,8 @@ class _Verification:
     on_event: OnEvent | None
     draft: Verdict = field(init=False)
     started: float = field(init=False)
+    launched: str = field(init=False, default="")
+    """Names the candidate by its sources and builds."""
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -111,12 +115,14 @@ class _Verification:
         self.draft = Verdict(category=Category.CORRECT, flags=flags, device=self.bench.device, summary="")
 
     async def of_kernel(self, source: Path) -> Verdict:
+        self._name_by(source)
         try:
             return await (self._on_gpu(source) if self.bench.cuda else self._emulated(source))
         except EnvironmentFault as fault:
             return self._ended(Category.ENVIRONMENT, str(fault))
 
     async def of_module(self, module: Path, kernels: Mapping[str, Path], small_shapes: bool) -> Verdict:
+        self._name_by(module, *kernels.values())
         try:
             with tempfile.TemporaryDirectory(prefix="stitch-kernels-") as folder:
                 await self._module(module, kernels, small_shapes, Path(folder))
@@ -129,13 +135,16 @@ class _Verification:
     ) -> None:
         if not self._screened(module):
             return
-        await self._warm_baselines()
         environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, folder)
         if environment is None:
             return
-        runner = self._module_runner(module, environment)
+        runner = module_runner(self.bench, module, environment)
         trials = self._affordable({} if small_shapes else {"small": []})
-        if await self._check("correctness", runner, trials, None):
+        async with self.bench.gpu("checking"):
+            await self._warm_baselines()
+            passed = await self._check("correctness", runner, trials, None)
+            await self._warm_baselines(wait=passed)
+        if passed:
             await self._time(runner)
 
     async def _on_gpu(self, source: Path) -> Verdict:
@@ -143,6 +152,14 @@ class _Verification:
         assert cuda
         if not self._screened(source):
             return self._concluded()
+        async with self.bench.gpu("checking"):
+            runner = await self._passed_on_gpu(source, cuda)
+        if runner is not None:
+            await self._time(runner)
+        return self._concluded()
+
+    async def _passed_on_gpu(self, source: Path, cuda: Cuda) -> Json | None:
+        """How a correct candidate is run; None for one that is not.  The baselines are warm afterwards."""
         await self._warm_baselines()
         self._stage("build")
         build_task = asyncio.create_task(
@@ -154,22 +171,21 @@ class _Verification:
         finally:
             build_task.cancel()
         if not self._built(build) or not passed:
-            return self._concluded()
-        runner = {
-            "argv": [self.bench.python, str(BOOT), "runner", "cuda"],
-            "load": build.artifact,
-            "device": "cuda",
-            "deadline_s": self.bench.deadline_s,
-        }
-        if await self._check("correctness", runner, {}, None) and await self._earned(source, runner):
-            await self._time(runner)
-        return self._concluded()
+            return None
+        runner = cuda_runner(self.bench, build)
+        if not await self._check("correctness", runner, {}, None) or not await self._earned(source, runner):
+            return None
+        await self._warm_baselines(wait=True)
+        return runner
 
-    async def _warm_baselines(self) -> None:
-        """Let the baselines compile while the candidate is built and checked."""
+    async def _warm_baselines(self, *, wait: bool = False) -> None:
+        """Let the baselines compile while the candidate is built and checked; with `wait`, until they have.
+
+        They use the GPU meanwhile, so no lease is given up before.
+        """
         if self.bench.cuda is None or not self.time_it:
             return
-        params = {"target": self.target, "options": dict(self.bench.cuda.timing)}
+        params = {"target": self.target, "options": dict(self.bench.cuda.timing), "wait": wait}
         await self.bench.judge.call("warm", params, timeout=CHECK_SECONDS)
 
     async def _emulator_stage(self, source: Path) -> bool:
@@ -187,7 +203,7 @@ class _Verification:
             self._unchecked(f"races and bounds on the emulator: {reason}")
             return True
         self._stage("emulator")
-        runner = self._emulator_runner(build, 0) | {"deadline_s": EMULATED_SECONDS}
+        runner = emulator_runner(self.bench, build, 0) | {"deadline_s": EMULATED_SECONDS}
         return await self._check("emulator", runner, _WATCHED | {"smallest": 2}, build)
 
     async def _emulated(self, source: Path) -> Verdict:
@@ -200,8 +216,8 @@ class _Verification:
         watched, fast = await _both_builds(emulator, source)
         if not self._built(watched) or not self._built(fast):
             return self._concluded()
-        if await self._check("emulator", self._emulator_runner(watched, 0), _WATCHED, watched):
-            runner = self._emulator_runner(fast, SHUFFLED)
+        if await self._check("emulator", emulator_runner(self.bench, watched, 0), _WATCHED, watched):
+            runner = emulator_runner(self.bench, fast, SHUFFLED)
             if await self._check("correctness", runner, self._affordable({}), fast):
                 await self._earned(source, runner)
         return self._concluded()
@@ -225,7 +241,7 @@ class _Verification:
             else:
                 assert self.bench.emulator
                 build = await self.bench.emulator.build(path, Mode.FAST, timeout=BUILD_SECONDS)
-                runner = self._emulator_runner(build, 0)
+                runner = emulator_runner(self.bench, build, 0)
             if not build.ok:
                 self._unchecked("kernels emptied: that source does not build")
                 return True
@@ -251,29 +267,14 @@ class _Verification:
         ready = await emulated(kernels, emulator, folder, timeout=BUILD_SECONDS)
         return ready.environment if all(map(self._built, ready.builds)) else None
 
-    def _module_runner(self, module: Path, environment: Mapping[str, str]) -> Json:
-        return {
-            "argv": [self.bench.python, str(BOOT), "module_runner", "cuda" if self.bench.cuda else "cpu"],
-            "load": str(module.resolve()),
-            "env": dict(environment),
-            "device": "cuda" if self.bench.cuda else "cpu",
-            "module": True,
-            "deadline_s": 4 * self.bench.deadline_s,
-        }
-
-    def _emulator_runner(self, build: Build, order: int) -> Json:
-        assert self.bench.emulator
-        return {
-            "argv": self.bench.emulator.runner_argv(build),
-            "env": self.bench.emulator.runner_env(order=order),
-            "deadline_s": self.bench.deadline_s,
-        }
-
     def _affordable(self, trials: Json) -> Json:
         """`trials` without the full size where the emulator would take minutes for it."""
         if self.bench.cuda is None and self.flops > EMULATED_FLOPS:
             return trials | {"full": 0}
         return trials
+
+    def _name_by(self, *files: Path) -> None:
+        self.launched = key_of(self.bench.device, *(path.read_bytes() for path in files))
 
     def _screened(self, source: Path) -> bool:
         self._stage("screen")
@@ -289,6 +290,7 @@ class _Verification:
 
     def _built(self, build: Build) -> bool:
         self._update(build=build)
+        self.launched = key_of(self.launched, build.key)
         if build.ok:
             return True
         category = build.diagnostics[0].category if build.diagnostics else Category.BUILD_ERROR
@@ -298,6 +300,13 @@ class _Verification:
     async def _check(self, stage: str, runner: Json, trials: Json, build: Build | None) -> bool:
         """One call of the judge's ``check``, taken into the verdict; True when the candidate passed."""
         self._stage(stage)
+        hangs, key = (
+            Hangs(),
+            key_of(self.launched, stage, self.bench.shapes, json.dumps([self.target, trials])),
+        )
+        if hung := hangs.recall(key, runner["deadline_s"]):
+            self._fail(Category.HANG, (Finding(category=Category.HANG, message=hung),))
+            return False
         params = {"target": self.target, "runner": runner, "trials": trials}
         report = await self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event)
         findings = [Finding.model_validate(finding) for finding in report["findings"]]
@@ -320,6 +329,8 @@ class _Verification:
         if category is Category.HANG and self._too_slow_here(stage, report):
             self._unchecked(f"{stage}: the emulator needs longer than {runner['deadline_s']:g} s")
             return True
+        if category is Category.HANG:
+            hangs.remember(key, report["findings"][0]["where"], runner["deadline_s"])
         if category is not Category.CORRECT:
             self._fail(category, (*findings, *located))
             return False
@@ -343,12 +354,8 @@ class _Verification:
     async def _time(self, runner: Json) -> None:
         if self.bench.cuda is None or not self.time_it:
             return
-        self._stage("timing")
         params = {"target": self.target, "runner": runner, "options": dict(self.bench.cuda.timing)}
-        async with self._gpu("timing", alone=True):
-            report = await self.bench.judge.call(
-                "time", params, timeout=CHECK_SECONDS, on_event=self.on_event
-            )
+        report = await timed(self.bench, params, timeout=CHECK_SECONDS, on_event=self.on_event)
         if report["category"] != Category.CORRECT:
             findings = tuple(Finding.model_validate(finding) for finding in report["findings"])
             self._fail(Category(report["category"]), findings)
@@ -360,13 +367,6 @@ class _Verification:
             self._note({"bound_us": self.bound_us})
         for reason in report["unchecked"]:
             self._unchecked(reason)
-
-    def _gpu(self, purpose: str, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
-        """The right to use the GPU beside others, or alone."""
-        if self.bench.cuda is None or not self.bench.cuda.uuid:
-            return nullcontext()
-        lease = Lease(self.bench.cuda.uuid)
-        return lease.exclusive(purpose) if alone else lease.shared(purpose)
 
     def _stage(self, name: str) -> None:
         if self.on_event:

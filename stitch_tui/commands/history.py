@@ -1,6 +1,6 @@
 """``stitch log``, ``show``, ``diff``, ``best``, ``restore``, ``apply``, ``export`` and ``sessions``.
 
-All of them read git alone, so they work on a clone that never ran stitch.
+They read git alone, so they work on a clone that never ran stitch; ``sessions prune`` takes `.stitch/` along.
 """
 
 import json as json_text
@@ -190,20 +190,27 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove the branches of old local sessions.
+    """Remove old local sessions: their branches, journals and work folders.
 
-    One that is checked out somewhere stays.  Prints how to bring each back.
+    The one that runs stays, and one that is checked out somewhere.  Prints how to bring each branch back.
     """
+    from stitch_tui.agents import old_sessions
+
     history = _history()
-    old = history.old(keep)
+    old = old_sessions.find(Path.cwd(), history, keep)
     for session in old if not dry_run else ():
-        history.delete(session.name)
+        old_sessions.remove(Path.cwd(), history, session)
     if json:
         say_json({"removed": [{"name": s.name, "tip": s.tip} for s in old], "dry_run": dry_run})
         return
     for session in old:
         branch = session.ref.removeprefix("refs/heads/")
-        say(f"{'would remove' if dry_run else 'removed'} {branch}; back: git branch {branch} {session.tip}")
+        back = (
+            f"{branch}; back: git branch {branch} {session.tip}"
+            if branch
+            else f"what is left of {session.name}"
+        )
+        say(f"{'would remove' if dry_run else 'removed'} {back}")
     if not old:
         say("nothing to remove")
 

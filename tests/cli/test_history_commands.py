@@ -1,9 +1,11 @@
+import asyncio
 import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from stitch_tui.agents import presence
 from stitch_tui.cli import invoke
 from stitch_tui.tools.errors import ExitCode
 from stitch_tui.tools.history import History, Iteration, Kind, Outcome
@@ -145,6 +147,33 @@ def test_a_clone_with_an_untrusted_project_file_can_read_the_history(
 ) -> None:
     (repository / "stitch.toml").write_text("[models.coder]\nbase_url = 'http://localhost/v1'\n")
     assert "iteration 2" in output(capsys, "log")
+
+
+def test_prune_takes_journals_and_work_folders_along_but_nothing_of_the_session_that_runs(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = History.open(repository)
+    add_session(history, "two")
+    folders = [repository / ".stitch" / kind for kind in ("sessions", "work")]
+    for name in ("one", "two", "lost its branch"):
+        for folder in folders:
+            (folder / name).mkdir(parents=True)
+            (folder / name / "file").write_text("x")
+
+    async def while_one_runs() -> None:
+        async with presence.claimed(repository) as engine:
+            assert invoke(["sessions", "prune", "--keep", "1"]) == ExitCode.USAGE, "it may take up any"
+            engine.announce("one")
+            assert invoke(["sessions", "prune", "--keep", "1"]) == 0
+
+    asyncio.run(while_one_runs())
+    out, err = capsys.readouterr()
+    assert "is opening the reference" in err
+    assert out == "removed what is left of lost its branch\n"
+    assert sorted(path.name for path in folders[0].iterdir()) == ["one", "two"]
+    assert json.loads(output(capsys, "sessions", "prune", "--keep", "1", "--json"))["removed"]
+    for folder in folders:
+        assert [path.name for path in folder.iterdir()] == ["two"]
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,27 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pynvml
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stitch_tui.tools.bench import Bench, Cuda
 from stitch_tui.tools.errors import EnvironmentFault, ExitCode
 from stitch_tui.tools.gpu import CudaDevice, EmulatorDevice, choose_device, devices, nvml_session, visible
 from stitch_tui.tools.gpu_state import Sample, sample, strangers
 from stitch_tui.tools.graph import DType
 from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.roofline import bound_us, peaks_of
+from stitch_tui.tools.timed import timed
 
 ROOT = Path(__file__).parents[2]
 HOLD = textwrap.dedent("""
@@ -156,6 +162,107 @@ def test_a_timing_that_waits_comes_before_checks_that_arrive_later(tmp_path: Pat
         return order
 
     assert asyncio.run(scenario()) == ["exclusive", "shared"]
+
+
+INTERVALS = textwrap.dedent("""
+    import asyncio, random, sys, time
+    from pathlib import Path
+    from stitch_tui.tools.lease import Lease
+    async def main():
+        chance, lease = random.Random(int(sys.argv[2])), Lease("GPU-1", Path(sys.argv[1]))
+        for turn in range(12):
+            kind = chance.choice(("shared", "exclusive"))
+            async with getattr(lease, kind)(kind):
+                began = time.monotonic_ns()
+                await asyncio.sleep(chance.uniform(0, 0.01))
+                print(kind, began, time.monotonic_ns(), flush=True)
+    asyncio.run(main())
+""")
+
+
+def test_two_processes_never_time_beside_anything_of_the_other(tmp_path: Path) -> None:
+    engines = [
+        subprocess.Popen(
+            [sys.executable, "-c", INTERVALS, str(tmp_path), str(seed)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in (1, 2)
+    ]
+    held = []
+    for engine in engines:
+        rows = [line.split() for line in engine.communicate(timeout=200)[0].splitlines()]
+        held.append([(kind, int(began), int(ended)) for kind, began, ended in rows])
+    assert [len(rows) for rows in held] == [12, 12]
+    for kind, began, ended in held[0]:
+        for other, start, end in held[1]:
+            if "exclusive" in (kind, other):
+                assert ended <= start or end <= began, f"{kind} beside {other}"
+
+
+class Library:
+    """The part of NVML's C library that is asked for the processes on one GPU; `pids` compute there."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._pids = pids
+
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: object, count: Any, found: Any) -> int:
+        room, count._obj.value = count._obj.value, len(self._pids)
+        if room < len(self._pids):
+            return pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+        for entry, pid in zip(found, self._pids, strict=False):
+            entry.pid, entry.usedGpuMemory = pid, 1 << 20
+        return pynvml.NVML_SUCCESS
+
+    def nvmlSystemGetProcessName(self, pid: object, name: Any, size: object) -> int:
+        name.value = b"/usr/bin/trainer"
+        return pynvml.NVML_SUCCESS
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *_: pynvml.NVML_SUCCESS
+
+
+@pytest.fixture
+def on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[int]], None]:
+    """Put a library in the place of the driver's, under the real Python bindings."""
+
+    def compute(pids: list[int]) -> None:
+        library = Library(pids)
+        monkeypatch.setattr(pynvml, "_LoadNvmlLibrary", lambda: None)
+        monkeypatch.setattr(pynvml, "nvmlLib", library)
+        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+
+    return compute
+
+
+def test_a_stranger_on_the_gpu_is_told_from_ourselves(on_the_gpu: Callable[[list[int]], None]) -> None:
+    on_the_gpu([os.getpid(), os.getppid(), 1 << 30])
+    stranger, unseen = strangers("GPU-1", ours=[os.getpid()])
+    assert (stranger.pid, stranger.name, stranger.visible) == (os.getppid(), "/usr/bin/trainer", True)
+    assert (unseen.pid, unseen.visible) == (1 << 30, False)
+
+
+def test_a_timing_says_who_computed_beside_it_but_not_of_a_worker_that_waits_for_its_lease(
+    on_the_gpu: Callable[[list[int]], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of stitch's, another process, and one that only the host can see."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+    class Judge:
+        async def call(self, method: str, *_: object, **__: object) -> Any:
+            return {"unchecked": ["something else"]}
+
+    worker = [sys.executable, "-c", "input()", "tools/worker/boot.py", "judge"]
+    processes = [subprocess.Popen(argv, stdin=subprocess.PIPE) for argv in (worker, ["cat"])]
+    on_the_gpu([*(process.pid for process in processes), 1 << 30])
+    cuda = Cuda("NVIDIA H200", "sm_90", toolkit=None, cache=tmp_path, uuid="GPU-1")  # type: ignore[arg-type]
+    bench = Bench(Judge(), None, cuda=cuda)
+    report = asyncio.run(timed(bench, {}, timeout=10, on_event=None))
+    for process in processes:
+        process.communicate(b"")
+    said = f"timing: pid {processes[1].pid} (/usr/bin/trainer) used the GPU meanwhile"
+    assert report["unchecked"] == ["something else", said]
 
 
 def test_the_bound_is_the_slower_of_memory_and_arithmetic() -> None:

@@ -2,6 +2,7 @@ import asyncio
 import os
 import select
 import signal
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.tools.process import Finished, run
+
+ROOT = Path(__file__).parents[2]
 
 
 def python(program: str, timeout: float = 60, **more: object) -> Finished:
@@ -172,3 +175,21 @@ def test_a_program_that_is_not_there_raises() -> None:
 
 def test_bytes_that_are_no_text_become_replacement_characters() -> None:
     assert python(r"import sys; sys.stdout.buffer.write(b'a\xffb')").stdout == "a\ufffdb"
+
+
+def test_a_killed_caller_takes_the_whole_group_along(tmp_path: Path) -> None:
+    """A compiler's driver has a child of its own, and a kill of the caller reaches neither by itself."""
+    pipe = tmp_path / "pids"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    driver = 'sleep 600 & echo $$ $! > "$0"; wait'
+    program = (
+        "import asyncio, sys; from stitch_tui.tools.process import run;"
+        f"asyncio.run(run(['sh', '-c', {driver!r}, sys.argv[1]], timeout=600))"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", program, str(pipe)], cwd=ROOT)
+    pids = [int(pid) for pid in line_from(reader).split()]
+    caller.kill()
+    caller.wait()
+    assert all(ended(pid) for pid in pids)
+    os.close(reader)

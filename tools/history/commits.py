@@ -74,12 +74,13 @@ def _configured(repository: Repository, role: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else FALLBACK_IDENTITY
 
 
-def start(repository: Repository, prefix: str, session: str, base: str, who: Identity) -> Started:
-    """Open the branch of a new session on `base`, a revision; an unborn HEAD gives a root commit.
+def prepare(repository: Repository, prefix: str, session: str, base: str, who: Identity) -> Started:
+    """The first commit of a new session on `base`, a revision; an unborn HEAD gives a root commit.
+
+    There is no branch until `open_branch`: the caller may write down first that there will be one.
 
     Raises:
         UsageError: a name that no branch can have, or no such base.
-        BranchMoved: there is a session of this name.
     """
     _require_session_name(session)
     prefix, notice = free_prefix(repository, prefix)
@@ -88,8 +89,16 @@ def start(repository: Repository, prefix: str, session: str, base: str, who: Ide
     tree = repository.text("rev-parse", "--verify", tree) if tree else repository.text("mktree")
     text = message(f"{session}: session started", [("Stitch-Session", session), *origin_trailers(origin)])
     sha = commit_tree(repository, tree, origin.base, text, who)
-    advance(repository, f"refs/heads/{prefix}/{session}", sha, "", "stitch: session started", who)
     return Started(origin, f"{prefix}/{session}", sha, notice)
+
+
+def open_branch(repository: Repository, branch: str, sha: str, who: Identity) -> None:
+    """Create a session's branch at its first commit.
+
+    Raises:
+        BranchMoved: there is a session of this name.
+    """
+    advance(repository, f"refs/heads/{branch}", sha, "", "stitch: session started", who)
 
 
 def _require_session_name(session: str) -> None:

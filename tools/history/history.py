@@ -50,10 +50,20 @@ class History(Archive):
         return commits.identity(self.repository, self._author)
 
     def start_session(self, name: str, base: str = "HEAD") -> Started:
-        """Open a session's branch on the revision `base`; see `commits.start` for the errors."""
-        started = commits.start(self.repository, self.prefix, name, base, self._who)
+        """Open a session's branch on the revision `base`; see `commits` for the errors."""
+        started = self.prepare_session(name, base)
+        self.open_branch(started.branch, started.sha)
+        return started
+
+    def prepare_session(self, name: str, base: str = "HEAD") -> Started:
+        """The first commit of a session whose branch is not open yet; see `commits.prepare`."""
+        started = commits.prepare(self.repository, self.prefix, name, base, self._who)
         self._branches[name] = (f"refs/heads/{started.branch}", started.origin)
         return started
+
+    def open_branch(self, branch: str, sha: str) -> None:
+        """Create a prepared session's branch; see `commits.open_branch`."""
+        commits.open_branch(self.repository, branch, sha, self._who)
 
     def commit(self, session: str, files: Mapping[str, bytes], iteration: Iteration, expected: str) -> str:
         """Commit an iteration with `files` (paths below `stitched/`) as the whole of `stitched/` -> its name.

@@ -1,5 +1,6 @@
 """Baseline processes, kept warm between timings: compiling one takes longer than all measurements."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -33,7 +34,8 @@ class Baselines:
 
     def __init__(self) -> None:
         self._targets: OrderedDict[str, dict[str, Channel]] = OrderedDict()
-        self._ready: set[Channel] = set()
+        self._ready: dict[Channel, CandidateFault | None] = {}
+        """Those that were waited for, and what kept them from running."""
         self._arena = HostArena(1 << 16)
 
     def start(self, task: "Task", target: "Json", kinds: Sequence[str]) -> dict[str, Channel]:
@@ -48,6 +50,12 @@ class Baselines:
                 channels[kind] = self._started(task, target, kind)
         return channels
 
+    def wait(self, target: "Json") -> None:
+        """Until each baseline of a target runs, or will not: `of` says so."""
+        for channel in self._targets.get(json.dumps(target, sort_keys=True), {}).values():
+            with contextlib.suppress(CandidateFault):
+                self._wait_for(channel)
+
     def of(self, task: "Task", target: "Json", kinds: Sequence[str]) -> tuple[dict[str, Channel], list[str]]:
         """The running baselines of a target, and what kept the others from running.
 
@@ -60,7 +68,7 @@ class Baselines:
                 self._wait_for(channels[kind])
             except CandidateFault as fault:
                 failures.append(f"baseline {kind}: {fault.message}")
-                del channels[kind]
+                del self._ready[channels.pop(kind)]
         if not channels:
             raise Fault("environment", "no baseline runs", why="; ".join(failures))
         return {kind: channels[kind] for kind in kinds if kind in channels}, failures
@@ -77,8 +85,13 @@ class Baselines:
 
     def _wait_for(self, channel: Channel) -> None:
         if channel not in self._ready:
-            channel.greet()
-            self._ready.add(channel)
+            try:
+                channel.greet()
+                self._ready[channel] = None
+            except CandidateFault as fault:
+                self._ready[channel] = fault
+        if fault := self._ready[channel]:
+            raise fault
 
     def _started(self, task: "Task", target: "Json", kind: str) -> Channel:
         options = asdict(task.reference.options) | {"project": str(task.reference.options.project.resolve())}
@@ -96,5 +109,5 @@ class Baselines:
 
     def _end(self, channels: dict[str, Channel]) -> None:
         for channel in channels.values():
-            self._ready.discard(channel)
+            self._ready.pop(channel, None)
             channel.close()

@@ -44,7 +44,9 @@ _SIGNAL_CATEGORIES = {
     signal.SIGBUS: "illegal_access",
     signal.SIGKILL: "out_of_memory_host",
     signal.SIGSYS: "hack_suspected",
+    signal.SIGXFSZ: "hack_suspected",
 }
+_SIGNAL_MEANINGS = {signal.SIGXFSZ: f": more than {FILE_LIMIT_BYTES >> 20} MiB of output, or in one file"}
 
 
 @dataclass(frozen=True)
@@ -301,9 +303,10 @@ class Channel:
         if fault := _reported(findings, where):
             return fault
         if code < 0:
-            name = signal.Signals(-code).name
-            category = _SIGNAL_CATEGORIES.get(signal.Signals(-code), "launch_error")
-            return CandidateFault(category, f"killed by {name} {where}{self._quoted()}")
+            sent = signal.Signals(-code)
+            category = _SIGNAL_CATEGORIES.get(sent, "launch_error")
+            meaning = _SIGNAL_MEANINGS.get(sent, "")
+            return CandidateFault(category, f"killed by {sent.name} {where}{meaning}{self._quoted()}")
         if code == 0:
             return CandidateFault("hack_suspected", f"the process was ended with exit status 0 {where}")
         return CandidateFault(

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .candidate_fault import CandidateFault
+from .device_probe import require_device
 from .examination import Examination, border_of
 from .module_call import ModuleCall
 from .report import FULL, Checked, Report, Trials
@@ -28,6 +29,7 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     `Trials`; ``small`` left out: every small variant of the reference, or the ``smallest`` so many).
     Event ``trial`` after each.
     """
+    require_device(session.task.reference.device)
     wanted = dict(params.get("trials") or {})
     if "small" not in wanted:
         small = _small_variants(session, wanted.pop("smallest", None))

@@ -10,6 +10,7 @@ import argparse
 import ctypes
 import os
 import resource
+import signal
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -26,8 +27,9 @@ _O_PATH = 0o10000000
 _AUDIT_X86_64 = 0xC000003E
 _ALLOW, _DENY, _ABSENT = 0x7FFF0000, 0x00050001, 0x00050026
 """Seccomp's answers: allow, EPERM, ENOSYS."""
-_FORBIDDEN_CALLS = (101, 310, 311, 425)
-"""ptrace, process_vm_readv, process_vm_writev, io_uring_setup (which makes sockets past any filter)."""
+_FORBIDDEN_CALLS = (101, 310, 311, 425, 159, 164, 227, 305)
+"""ptrace, process_vm_readv, process_vm_writev, io_uring_setup (which makes sockets past any filter), and
+what sets clocks: adjtimex, settimeofday, clock_settime, clock_adjtime."""
 _NETWORK_FAMILIES = (2, 10, 17)
 """AF_INET, AF_INET6, AF_PACKET."""
 _SOCKET, _CLONE, _FORK, _VFORK, _CLONE3 = 41, 56, 57, 58, 435
@@ -50,6 +52,7 @@ def main() -> None:
     if options.report >= 0:
         os.write(options.report, "".join(f"{name}\n" for name in active).encode())
         os.close(options.report)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it: too large a file is to be the end
     os.execvp(options.argv[0], options.argv)
 
 

@@ -15,7 +15,10 @@ _MEMORY_SIGNS = ("can't allocate memory", "out of memory", "CUDA error: out of m
 
 
 class Fault(Exception):
-    """One error for a person; `kind` is ``reference``, ``environment``, ``usage`` or ``memory``."""
+    """One error for a person.
+
+    `kind` is ``reference``, ``environment``, ``device`` (lost to this process), ``usage`` or ``memory``.
+    """
 
     def __init__(self, kind: str, what: str, *, where: str = "", why: str = "", advice: str = "") -> None:
         super().__init__(what)

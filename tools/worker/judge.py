@@ -90,9 +90,21 @@ def _answer(channel: Channel, session: Session, request: Json) -> Json:
     try:
         return {"id": number, "result": _method(request["method"])(session, request["params"], emit)}
     except Fault as fault:
-        return {"id": number, "error": fault.as_json()}
+        return {"id": number, "error": _or_lost(session, fault).as_json()}
     except (Exception, KeyboardInterrupt) as error:  # a defect of ours, or memory ran out in our hands
-        return {"id": number, "error": _unforeseen(error, request["method"]).as_json()}
+        return {"id": number, "error": _or_lost(session, _unforeseen(error, request["method"])).as_json()}
+
+
+def _or_lost(session: Session, fault: Fault) -> Fault:
+    """The fault, or that the device is lost to this process: then nothing that it says counts."""
+    if not session.is_open or fault.kind == "device":
+        return fault
+    from .device_probe import lost
+
+    device = session.task.reference.device
+    if why := lost(device):
+        return Fault("device", f"{device} was lost to the judge", where=fault.what, why=why)
+    return fault
 
 
 def _unforeseen(error: BaseException, method: str) -> Fault:

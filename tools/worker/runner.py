@@ -201,6 +201,7 @@ class _Runner:
 
 def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it: too large a file is to be the end
     channel = socket.socket(fileno=int(sys.argv[-1]))
     try:
         runner = _Runner(channel, sys.argv[1])

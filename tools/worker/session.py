@@ -22,6 +22,10 @@ class Session:
         self._baselines: Baselines | None = None
 
     @property
+    def is_open(self) -> bool:
+        return self._task is not None
+
+    @property
     def task(self) -> "Task":
         """The open `task.Task`.
 

@@ -19,6 +19,7 @@ from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
 from .channel import Channel
 from .checking import FULL, border_of
+from .device_probe import require_device
 from .faults import Fault
 from .module_call import ModuleCall
 from .rig import Launch
@@ -60,6 +61,7 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     if not launch.device.startswith("cuda"):
         raise Fault("usage", "only a GPU is timed", advice="emulator verdicts are functional")
+    require_device(session.task.reference.device)
     given = params.get("options") or {}
     options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})
     race = _Race(session, params["target"], launch, options, emit)
@@ -75,10 +77,13 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
 
 
 def warm(session: Session, params: Json, emit: Emit) -> Json:
-    """The judge's method ``warm``: start the baselines that ``time`` will want; does not wait for them."""
+    """The judge's method ``warm``: start the baselines that ``time`` will want; ``wait``: until they run."""
     if session.task.reference.device.type == "cuda":
         kinds = tuple((params.get("options") or {}).get("baselines", KINDS))
         session.baselines.start(session.task, params["target"], kinds)
+        if params.get("wait"):
+            emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
+            session.baselines.wait(params["target"])
     return {}
 
 

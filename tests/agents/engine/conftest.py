@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from engine_projects import MODEL, ROOT, Project
+from engine_projects import MODEL, Project, made
 
 from stitch_tui.tools.judge import Judge
 from stitch_tui.tools.reference import ReferenceOptions
@@ -43,27 +41,9 @@ async def _answers(folder: Path) -> dict[str, Any]:
 @pytest.fixture
 def project(tmp_path: Path, recording: Path, pytestconfig: pytest.Config) -> Iterator[Project]:
     assert pytestconfig.cache
-    folder = tmp_path / "my project"
-    folder.mkdir()
-    (folder / "model.py").write_text(MODEL)
-    (folder / "notes.txt").write_text("committed\n")
-    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(folder)]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", "mine"], check=True)
-    (folder / "notes.txt").write_text("edited, not committed\n")
-    environment = os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(pytestconfig.cache.mkdir("stitch")),
-        "XDG_RUNTIME_DIR": str(tmp_path / "run"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
-    }
-    (tmp_path / "run").mkdir(mode=0o700)
-    made = Project(folder, recording, environment)
-    yield made
-    for process in made.running:
+    project = made(tmp_path, recording, pytestconfig.cache.mkdir("stitch"))
+    yield project
+    for process in project.running:
         if process.poll() is None:
             process.kill()
         process.communicate()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -51,7 +52,7 @@ class Project:
     def run(self, **script: Any) -> tuple[int, list[Event]]:
         """A scripted engine to its end: exit code and events."""
         engine = self.start(**script)
-        out, err = engine.communicate(timeout=200)
+        out, err = engine.communicate(timeout=600)
         assert "Traceback" not in err, err
         return engine.returncode, [events.parse(line) for line in out.splitlines()]
 
@@ -62,7 +63,7 @@ class Project:
     def said(self, *words: str) -> tuple[int, str, str]:
         """A command of stitch's to its end: exit code, stdout, stderr."""
         command = self.stitch(*words)
-        out, err = command.communicate(timeout=200)
+        out, err = command.communicate(timeout=600)
         return command.returncode, out, err
 
     def _popen(self, *argv: str) -> subprocess.Popen[str]:
@@ -83,13 +84,21 @@ class Project:
         """The latest session, from its journal."""
         return events.fold(journal.read(self.journal))
 
+    def session_named(self, name: str) -> Session:
+        """That session, from its journal."""
+        return events.fold(journal.read(journal.path_of(self.folder, name)))
+
     @property
     def journal(self) -> Path:
         return journal.path_of(self.folder, journal.sessions(self.folder)[0])
 
     @property
+    def history(self) -> History:
+        return History.open(self.folder)
+
+    @property
     def commits(self) -> list[Commit]:
-        return History.open(self.folder).log()
+        return self.history.log()
 
     def user_state(self) -> dict[str, bytes]:
         """Everything of the user's: files, HEAD, index, branches that are not stitch's."""
@@ -99,7 +108,34 @@ class Project:
             if path.is_file() and path.relative_to(self.folder).parts[0] not in (".git", ".stitch")
         }
         git = self.folder / ".git"
+        heads = sorted(
+            path for path in (git / "refs").rglob("*") if path.is_file() and "stitch" not in path.parts
+        )
+        files |= {str(path.relative_to(git)): path.read_bytes() for path in heads}
         return files | {name: (git / name).read_bytes() for name in ("HEAD", "index", "config")}
+
+
+def made(root: Path, recording: Path, cache: Path) -> Project:
+    """A project in `root`, with a commit and an edit of the user's that is not committed."""
+    folder = root / "my project"
+    folder.mkdir()
+    (folder / "model.py").write_text(MODEL)
+    (folder / "notes.txt").write_text("committed\n")
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(folder)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "mine"], check=True)
+    (folder / "notes.txt").write_text("edited, not committed\n")
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(root),
+        "XDG_CACHE_HOME": str(cache),
+        "XDG_RUNTIME_DIR": str(root / "run"),
+        "XDG_STATE_HOME": str(root / "state"),
+        "XDG_CONFIG_HOME": str(root / "config"),
+    }
+    (root / "run").mkdir(mode=0o700)
+    return Project(folder, recording, environment)
 
 
 def until(engine: subprocess.Popen[str], wanted: Callable[[Event], bool]) -> list[Event]:

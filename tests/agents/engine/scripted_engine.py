@@ -2,8 +2,10 @@
 
 ``python scripted_engine.py SCRIPT``: the file holds project, recording, resume, settings, and
 
-* ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type; the type
-  ``moved`` is the moment after the branch moved and before the journal says so;
+* ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type, or after
+  ``prepared``, ``opened``, ``moved``: a session's first commit was made, its branch was made, and a
+  commit was made that the journal does not know yet;
+* ``fill``: ``[event type, n]``: the project's file system is full after the n-th event of that type;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
 * ``wrong``: numbers of iterations that are judged wrong; 0 stands for the program's.
@@ -12,6 +14,7 @@ Engine, gates, journal, git, socket and the built-in Planner and Coder are the r
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -28,6 +31,7 @@ from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Subtask
 from stitch_tui.headless import NdjsonPrinter
+from stitch_tui.tools.bench import Bench
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
@@ -55,9 +59,10 @@ class RecordedWorkbench(Workbench):
 
     async def opened(self) -> OpenBench:
         answers = json.loads(Path(SCRIPT["recording"]).read_text())
+        judge = RecordedJudge(answers)
         return OpenBench(
-            bench=None,  # type: ignore[arg-type]
-            judge=RecordedJudge(answers),  # type: ignore[arg-type]
+            bench=Bench(judge, None),
+            judge=judge,  # type: ignore[arg-type]
             device=EmulatorDevice("a test"),
             summary=ReferenceSummary.model_validate(answers["open"]),
             exported=Exported.model_validate(answers["graph"]),
@@ -65,7 +70,8 @@ class RecordedWorkbench(Workbench):
 
     async def release(self) -> None:
         RecordedWorkbench.releases += 1
-        Path(SCRIPT["script"]).with_suffix(".released").write_text(str(RecordedWorkbench.releases))
+        with contextlib.suppress(OSError):  # a full disk
+            Path(SCRIPT["script"]).with_suffix(".released").write_text(str(RecordedWorkbench.releases))
 
 
 class ScriptedVerifier:
@@ -103,33 +109,44 @@ class ScriptedVerifier:
 
 
 class Killed:
-    """Prints events and dies at the scripted one."""
+    """Prints events and dies, or fills the disk, at the scripted one."""
 
     def __init__(self) -> None:
-        self._type, self._left = SCRIPT.get("kill") or ("", 0)
+        self._type, self._left = SCRIPT.get("kill") or SCRIPT.get("fill") or ("", 0)
         self.printer = NdjsonPrinter()
-        if self._type == "moved":
-            _kill_after_commit(self._left)
+        if self._type in KILLED_AFTER:
+            _kill_after(KILLED_AFTER[self._type], self._left)
 
     def __call__(self, event: Event) -> None:
         self.printer(event)
         self._left -= event.type == self._type
         if event.type == self._type and self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            fill() if "fill" in SCRIPT else os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _kill_after_commit(number: int) -> None:
-    commit = History.commit
+def fill() -> None:
+    """Leave no room in the project's file system."""
+    path = Path(SCRIPT["project"]).with_name("filler")
+    with path.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
 
-    def last(*arguments: Any, **options: Any) -> str:
+
+KILLED_AFTER = {"prepared": "prepare_session", "opened": "open_branch", "moved": "commit"}
+
+
+def _kill_after(method: str, number: int) -> None:
+    called = getattr(History, method)
+
+    def last(*arguments: Any, **options: Any) -> Any:
         nonlocal number
-        sha = commit(*arguments, **options)
+        result = called(*arguments, **options)
         number -= 1
         if number == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return sha
+        return result
 
-    History.commit = last  # type: ignore[method-assign]
+    setattr(History, method, last)
 
 
 def main() -> int:

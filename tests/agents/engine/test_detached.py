@@ -196,3 +196,32 @@ def test_a_viewer_of_a_killed_engine_is_told_so(project: Project) -> None:
 
     with pytest.raises(Gone, match="the engine was killed"):
         follow(project, killed)
+
+
+LOSES_THE_DEVICE_ONCE = """
+import os, sys
+real = torch.arange
+def arange(*given, **named):
+    if sys._getframe(1).f_globals["__name__"].endswith("device_probe") and os.path.exists("lose"):
+        os.remove("lose")
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+    return real(*given, **named)
+torch.arange = arange
+"""
+"""What a judge sees whose context a sticky error has ended; on a CPU nothing else ends it."""
+
+
+@pytest.mark.slow
+def test_a_judge_that_lost_its_device_is_replaced_and_nothing_is_held_against_the_candidate(
+    tiny: Project,
+) -> None:
+    (tiny.folder / "tiny.py").write_text(TINY + LOSES_THE_DEVICE_ONCE)
+    (tiny.folder / "lose").write_text("")
+    code, out, err = tiny.said("--auto", "tiny.py", "--device", "emulator", "--json")
+    assert code == 0, err
+    assert not (tiny.folder / "lose").exists()
+    told = [json.loads(line) for line in out.splitlines()]
+    (warning,) = [event["text"] for event in told if event["type"] == "warning"]
+    assert "an illegal memory access was encountered" in warning
+    assert "another judge does this again" in warning
+    assert [i.outcome for i in tiny.session.iterations] == [Outcome.KEPT, Outcome.KEPT]

@@ -9,6 +9,7 @@ from stitch_tui.agents import events, journal
 from stitch_tui.tools.iteration import Outcome
 
 KILLS = [
+    ("session.started", 1),
     ("iteration.started", 1),
     ("code.written", 1),
     ("verdict", 1),
@@ -18,7 +19,7 @@ KILLS = [
 ]
 """Event and its count, in a run of two subtasks and the program; the fourth commit seals."""
 MORE_KILLS = [
-    ("session.started", 1),
+    ("opened", 1),
     ("reference.profiled", 1),
     ("plan.proposed", 1),
     ("moved", 3),
@@ -61,6 +62,13 @@ def assert_whole(project: Project) -> None:
     assert all(subtask.state.ended for subtask in session.subtasks)
     assert not (project.folder / ".stitch" / "engine.json").exists()
     assert not list((project.folder.parent / "run").rglob("*.sock"))
+
+
+def test_a_kill_before_the_first_event_leaves_no_branch(project: Project) -> None:
+    assert project.run(kill=("prepared", 1))[0] == -9
+    assert journal.sessions(project.folder) == []
+    git = ["git", "-C", str(project.folder), "branch", "--list", "stitch/*"]
+    assert subprocess.run(git, capture_output=True, check=True).stdout == b""
 
 
 @pytest.mark.slow

@@ -1,0 +1,49 @@
+"""Time a candidate on a GPU that no other stitch process uses meanwhile, and say who else does."""
+
+import os
+from pathlib import Path
+
+from stitch_tui.tools.bench import Bench, Json, OnEvent
+from stitch_tui.tools.gpu_state import GpuProcess, strangers
+
+_WORKER = f"{Path('worker', 'boot.py')}"
+
+
+async def timed(bench: Bench, params: Json, *, timeout: float, on_event: OnEvent | None) -> Json:
+    """The report of the judge's method ``time``, made under an exclusive lease.
+
+    Strangers, processes on the GPU that no lease keeps out, are among what is ``unchecked``.
+
+    Args:
+        params: of the method.
+        timeout: seconds.
+    """
+    async with bench.gpu("timing", alone=True):
+        if on_event:
+            on_event("stage", {"stage": "timing"})
+        before = _strangers(bench)
+        report: Json = await bench.judge.call("time", params, timeout=timeout, on_event=on_event)
+        seen = dict.fromkeys((*before, *_strangers(bench)))
+    report["unchecked"] = [*report["unchecked"], *(_sentence(process) for process in seen)]
+    return report
+
+
+def _strangers(bench: Bench) -> tuple[GpuProcess, ...]:
+    """Those whom this machine shows: in a container NVML may tell pids of the host, ours among them."""
+    assert bench.cuda
+    found = strangers(bench.cuda.uuid) if bench.cuda.uuid else ()
+    return tuple(process for process in found if process.visible and not _leased(process.pid))
+
+
+def _leased(pid: int) -> bool:
+    """Is it a worker of this user's stitch, which waits while another holds the lease?"""
+    folder = Path(f"/proc/{pid}")
+    try:
+        ours = folder.stat().st_uid == os.geteuid()
+        return ours and _WORKER in (folder / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:  # it has ended: it computes no more
+        return True
+
+
+def _sentence(process: GpuProcess) -> str:
+    return f"timing: pid {process.pid} ({process.name or 'a process'}) used the GPU meanwhile"
