@@ -31,6 +31,7 @@ METHODS = {
     "measure": "methods.measure",
     "layout": "structure.layout",
     "check": "checking.check",
+    "specimen": "specimen.specimen",
     "warm": "timing.warm",
     "time": "timing.time",
 }

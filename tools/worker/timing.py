@@ -1,12 +1,13 @@
 """How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
 
 Event times come from inside each process; the judge's own clock around back-to-back bursts must agree
-with the candidate's, and a random set of timed results is compared with the reference.
+with the candidate's, and a random set of timed results is compared with the reference.  What the blocks
+mean is said elsewhere (`samples`, and ``tools/timing.py`` in the engine).
 """
 
 import secrets
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -33,6 +34,8 @@ AGREEMENT_US = 2.0
 SHORT_BURST, LONG_BURST = 10, 60
 MEMORY_SHARE = 0.25
 """Of the free device memory, for the rotating sets together."""
+Burst = Callable[[int], list[float]]
+"""So many launches; their times in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +57,26 @@ class Measurement:
 def time(session: Session, params: Json, emit: Emit) -> Json:
     """The judge's method ``time``.
 
-    Params: ``target``, ``runner``, ``options`` (fields of `Measurement`).  The result has ``category``,
-    ``findings``, ``unchecked`` and, when correct, ``timing`` (`verdict.Timing` as JSON).
+    Params: ``target``, ``runner``, ``options`` (fields of `Measurement`), ``rivals`` (runners by name: other
+    candidates for the same target, timed in the same blocks).  The result has ``category``, ``findings``,
+    ``unchecked``, ``notes`` and, when correct, ``blocks`` (name -> microseconds of each launch of each
+    block), ``baselines`` (those that ran), ``bind_us`` and ``environment``.
     """
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     if not launch.device.startswith("cuda"):
         raise Fault("usage", "only a GPU is timed", advice="emulator verdicts are functional")
     given = params.get("options") or {}
     options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})
-    race = _Race(session, params["target"], launch, options, emit)
+    device = session.task.reference.device
+    rivals = {name: Launch.of(runner).on(device) for name, runner in (params.get("rivals") or {}).items()}
+    race = _Race(session, params["target"], launch, rivals, options, emit)
     try:
         return race.run()
     except CandidateFault as fault:
-        return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "timing": None}
+        return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "notes": []}
     except Unsupported:
         finding = CandidateFault("unsupported", "the full size, when timed").as_finding()
-        return {"category": "unsupported", "findings": [finding], "unchecked": [], "timing": None}
+        return {"category": "unsupported", "findings": [finding], "unchecked": [], "notes": []}
     finally:
         race.close()
 
@@ -88,52 +95,60 @@ def _rolled(tensor: Tensor, places: int) -> Tensor:
 
 class _Race:
     def __init__(
-        self, session: Session, described: Json, launch: Launch, options: Measurement, emit: Emit
+        self,
+        session: Session,
+        described: Json,
+        launch: Launch,
+        rivals: Mapping[str, Launch],
+        options: Measurement,
+        emit: Emit,
     ) -> None:
         self.task, self.described, self.options, self._emit = session.task, described, options, emit
         self.target = target_of(self.task, described)
-        module = ModuleCall(self.task) if launch.module else None
-        self.rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
-        self.rig.arguments = module.arguments(FULL) if module else ""
+        self.rig = self._rig(launch)
+        self._rivals = {name: self._rig(rival) for name, rival in rivals.items()}
         self._pool = session.baselines
         self._baselines: dict[str, Channel] = {}
         self.notes: list[str] = []
         self.unchecked: list[str] = []
 
+    def _rig(self, launch: Launch) -> TimedRig:
+        module = ModuleCall(self.task) if launch.module else None
+        rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
+        rig.arguments = module.arguments(FULL) if module else ""
+        return rig
+
     def run(self) -> Json:
         sets = self._drawn()
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
         bound = self.rig.prepare(sets, own[0])
-        self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
-        self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
-        self.unchecked += failures
-        contestants: dict[str, Callable[[int], list[float]]] = {"candidate": self._candidate}
+        for rival in self._rivals.values():
+            rival.prepare(sets, own[0])
+        if self.options.baselines:
+            self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
+            self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
+            self.unchecked += failures
+        contestants = {"candidate": self._burst_of(self.rig)}
+        contestants |= {name: self._burst_of(rig) for name, rig in self._rivals.items()}
         contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
         for name, burst in contestants.items():
             self._warm_up(name, burst)
         times = self._interleaved(contestants, sets, own)
         self._agree()
-        blocks = {name: [median(block) for block in found] for name, found in times.items()}
-        flat = {name: [t for block in found for t in block] for name, found in times.items()}
-        summaries = {name: samples.summary(flat[name], blocks[name]) for name in contestants}
         return {
             "category": "correct",
             "findings": [],
             "unchecked": self.unchecked,
-            "timing": {
-                "candidate": summaries.pop("candidate"),
-                "baselines": summaries,
-                "speedups": {
-                    name: samples.ratio(blocks[name], blocks["candidate"]) for name in self._baselines
-                },
-                "bind_us": bound.event_us if bound.rc == 0 else None,
-                "environment": self._environment(),
-                "notes": self.notes,
-            },
+            "notes": self.notes,
+            "blocks": times,
+            "baselines": list(self._baselines),
+            "bind_us": bound.event_us if bound.rc == 0 else None,
+            "environment": self._environment(),
         }
 
     def close(self) -> None:
-        self.rig.close()
+        for rig in (self.rig, *self._rivals.values()):
+            rig.close()
 
     def _drawn(self) -> list[list[Tensor]]:
         """Inputs of the sets: as many as asked for and as memory allows."""
@@ -151,10 +166,10 @@ class _Race:
         slots = self.target.inputs
         return [(t, turn * (s.kind == "activation")) for t, s in zip(tensors, slots, strict=True)]
 
-    def _candidate(self, count: int) -> list[float]:
-        return self.rig.burst(count, cold=self.options.cold).times_us
+    def _burst_of(self, rig: TimedRig) -> Burst:
+        return lambda count: rig.burst(count, cold=self.options.cold).times_us
 
-    def _of(self, name: str, channel: Channel) -> Callable[[int], list[float]]:
+    def _of(self, name: str, channel: Channel) -> Burst:
         def burst(count: int) -> list[float]:
             try:
                 return channel.burst(count, cold=self.options.cold).times_us
@@ -164,7 +179,7 @@ class _Race:
 
         return burst
 
-    def _warm_up(self, name: str, burst: Callable[[int], list[float]]) -> None:
+    def _warm_up(self, name: str, burst: Burst) -> None:
         """Bursts until their medians agree."""
         self._emit("stage", {"stage": f"warm-up {name}"})
         medians: list[float] = []
@@ -177,7 +192,7 @@ class _Race:
 
     def _interleaved(
         self,
-        contestants: dict[str, Callable[[int], list[float]]],
+        contestants: Mapping[str, Burst],
         sets: Sequence[list[Tensor]],
         own: Sequence[list[Tensor]],
     ) -> dict[str, list[list[float]]]:
