@@ -14,26 +14,8 @@ from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.target import Slot
 from tests.hacks.judging import Court, LinearAndSums
 
-from .kernels import HEAD, HONEST, Honest
+from .kernels import HEAD, HONEST, MODEL, Honest
 
-MODEL = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.layer = nn.Linear(width, 7)
-
-    def forward(self, x):
-        return torch.relu(self.layer(x)), x.sum(1), torch.tanh(x) * 2 + x
-
-def get_inputs():
-    return [torch.rand(24, 33)]
-
-def get_init_inputs():
-    return [33]
-"""
 QUICK = HONEST[::8]
 """Programs of the default run."""
 TRIALS = Trials(small=("small_1", "small_2"), full=1)

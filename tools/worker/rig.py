@@ -17,6 +17,7 @@ from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, 
 from .candidate_fault import CandidateFault
 from .channel import Channel, Done
 from .encoding import DTYPES
+from .hoarding import require_room
 from .isolation import Isolation, for_runner
 from .leftovers import children, threads
 
@@ -107,6 +108,7 @@ class Rig:
         self._like: list[Tensor] = []
         self._delivered: list[tuple[Slot, Tensor]] = []
         self._threads = 0
+        self._ended = False
 
     @property
     def protections(self) -> list[str]:
@@ -166,6 +168,7 @@ class Rig:
         for slot in (*self._outs, *self._extra[:1]):
             poison(self._arena, slot)
         done = self._call("run")
+        require_room(self.device, self._end)
         self._search(tensors)
         delivered = self.results()
         self._delivered = list(zip(self._outs, delivered, strict=True))
@@ -216,10 +219,14 @@ class Rig:
         ]
 
     def close(self) -> None:
-        if self._channel:
-            self.output = self._channel.close()
+        self._end()
         if self._arena:
             self._arena.close()
+
+    def _end(self) -> None:
+        """End the candidate's process; keeps what it printed."""
+        if self._channel and not self._ended:
+            self.output, self._ended = self._channel.close(), True
 
     def _reserve(self, nbytes: int) -> None:
         """An arena of at least `nbytes`, announced to the runner, which is started with the first."""

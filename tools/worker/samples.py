@@ -10,6 +10,8 @@ FILLS_AHEAD = 12
 them the host queues the launch, so that a subtask's time is the device's.  A whole program gets one: what its
 host costs, its user pays (measured on an H200: with one, torch.compile's guards of 50 to 100 us stood in the
 time of a 60 us kernel)."""
+QUEUE_FILLS = 24
+"""Writes over the L2 cache ahead of a warm burst: the device is busy while its launches are queued."""
 CONFIDENCE = 0.95
 RESOLUTION = 0.005
 """By which a ratio's interval is widened to either side.  Where a process's memory happens to lie changes its

@@ -18,7 +18,7 @@ from . import numerics, samples
 from .baseline import KINDS
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
-from .channel import Channel
+from .channel import Channel, Done
 from .checking import FULL, border_of
 from .faults import Fault
 from .module_call import ModuleCall
@@ -32,6 +32,8 @@ AGREEMENT = 0.1
 AGREEMENT_US = 2.0
 """Absolute difference that is never one: launch gaps are that long."""
 SHORT_BURST, LONG_BURST = 10, 60
+LEFT_US, LEFT_SHARE = 200.0, 0.02
+"""For how long other streams may work on after a burst: as long as it takes to ask, and some of its time."""
 MEMORY_SHARE = 0.25
 """Of the free device memory, for the rotating sets together."""
 Burst = Callable[[int], list[float]]
@@ -87,6 +89,21 @@ def warm(session: Session, params: Json, emit: Emit) -> Json:
         kinds = tuple((params.get("options") or {}).get("baselines", KINDS))
         session.baselines.start(session.task, params["target"], kinds)
     return {}
+
+
+def require_joined(done: Done) -> None:
+    """Raise when the device worked on after the call's stream had come to its end.
+
+    Raises:
+        CandidateFault: for work on another stream, which no event has seen.
+    """
+    left_us = done.event_us
+    if left_us > LEFT_US + LEFT_SHARE * sum(done.times_us):
+        raise CandidateFault(
+            "hack_suspected",
+            f"work on another stream went on for {left_us:.0f} us after the call's own had ended",
+            where="a timed burst",
+        )
 
 
 def _rolled(tensor: Tensor, places: int) -> Tensor:
@@ -167,7 +184,12 @@ class _Race:
         return [(t, turn * (s.kind == "activation")) for t, s in zip(tensors, slots, strict=True)]
 
     def _burst_of(self, rig: TimedRig) -> Burst:
-        return lambda count: rig.burst(count, cold=self.options.cold).times_us
+        def burst(count: int) -> list[float]:
+            done = rig.burst(count, cold=self.options.cold)
+            require_joined(done)
+            return done.times_us
+
+        return burst
 
     def _of(self, name: str, channel: Channel) -> Burst:
         def burst(count: int) -> list[float]:
@@ -234,6 +256,7 @@ class _Race:
         for _ in range(5):
             for count, found in walls.items():
                 done = self.rig.burst(count, cold=False)
+                require_joined(done)
                 found.append(done.wall_us)
                 events += done.times_us
         slope = (median(walls[LONG_BURST]) - median(walls[SHORT_BURST])) / (LONG_BURST - SHORT_BURST)
