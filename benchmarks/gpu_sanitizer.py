@@ -113,7 +113,8 @@ CASES = (
     ),
     Case(
         "divergent barrier",
-        ORDERED + "\n  if (t < 40) __syncthreads();" + MARK,
+        ORDERED + "\n  if (t % 2) __syncthreads();" + MARK + "\n  tile[t] = v;\n  __syncthreads();"
+        "\n  if (i < n) spare[i] = tile[127 - t];",
         "synccheck",
         Category.BARRIER,
     ),
@@ -192,7 +193,7 @@ async def examined(
 async def before_best(bench: Bench, region: Region, folder: Path) -> dict[str, Any]:
     """The whole verification of a right but unclean kernel that would become best."""
     source = folder / "unclean.cu"
-    body = ORDERED + "\n  if (i == 0 && n > 0) spare[0] = spare[1] * 0;" + MARK
+    body = ORDERED + "\n  if (i == 0 && n > 1) spare[0] = spare[1] * 0;" + MARK
     source.write_text(KERNEL.replace("BODY", body))
     stages: list[str] = []
 

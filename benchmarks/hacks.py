@@ -29,7 +29,7 @@ from tests.honest.kernels import MODEL as HONEST_MODEL
 
 Row = dict[str, Any]
 Checker = Callable[[str, str], str]
-JUDGES = 4
+JUDGES = 6
 """Side by side on a GPU."""
 TIMED = ("32_hidden_zero_times", "33_background")
 """What only a timing shows."""
@@ -42,13 +42,14 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--kernelbench", type=Path)
     parser.add_argument("--seconds", type=float, default=270.0, help="for the GPU's candidates together")
+    parser.add_argument("--every", type=int, default=1, help="judge every so manyeth honest kernel on a GPU")
     parser.add_argument("--table", action="store_true", help="only write hacks.md")
     options = parser.parse_args()
     if not options.table:
         checker = text_checker(options.kernelbench) if options.kernelbench else _unchecked
         output = provenance.RESULTS / f"hacks_{options.device}.json"
         if options.device == "cuda":
-            on_gpu(output, checker, options.seconds)
+            on_gpu(output, checker, options.seconds, HONEST[:: options.every])
         else:
             on_cpu(output, checker, quick=options.quick)
     written(provenance.RESULTS)
@@ -122,19 +123,19 @@ class Courts:
             court.close()
 
 
-def on_gpu(output: Path, checker: Checker, seconds: float) -> None:
+def on_gpu(output: Path, checker: Checker, seconds: float, programs: Sequence[Honest]) -> None:
     """The candidates on a few judges side by side, those that are timed alone afterwards."""
     started, rows, honest = time.monotonic(), list[Row](), dict[str, str]()
     device = str(devices()[0])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sources = honest_sources(folder)
+        sources = honest_sources(folder, programs)
         asyncio.run(prebuilt(folder, list(sources.values())))
         print(f"built at {time.monotonic() - started:.0f} s", flush=True)
         cases = [case for case in CASES if case.run in ON_GPU]
         alone = [case for case in cases if case.name in (*TIMED, "22_pinned", "33_hoard")]
         shared: list[Case | Honest] = [case for case in cases if case not in alone]
-        shared += HONEST
+        shared += programs
 
         def work(share: Sequence[Case | Honest], number: int) -> None:
             own = folder / f"judge_{number}"
@@ -166,9 +167,9 @@ def said(found: judging.Found) -> str:
     return "correct" if found.category == "correct" else f"{found.category}: {found.message[:200]}"
 
 
-def honest_sources(folder: Path) -> dict[str, Path]:
+def honest_sources(folder: Path, programs: Sequence[Honest]) -> dict[str, Path]:
     paths = {}
-    for number, program in enumerate(HONEST):
+    for number, program in enumerate(programs):
         paths[program.name] = folder / f"honest_{number:02}.cu"
         paths[program.name].write_text(program.source)
     return paths

@@ -1,9 +1,11 @@
 """Timed blocks: how often a difference is seen that is none, and whether one is seen that there is."""
 
+import json
 import random
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -11,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stitch_tui.tools.verdict import Ratio, Samples
-from stitch_tui.tools.worker.samples import CONFIDENCE, interval, ratio, stable, summary
+from stitch_tui.tools.worker.samples import CONFIDENCE, interval, ratio, resolution, stable, summary
 
-TIMES = st.lists(st.floats(1.0, 1e6), min_size=4, max_size=20)
+TIMES = st.lists(st.floats(50.0, 1e6), min_size=4, max_size=20)
 FALSE_POSITIVES, DETECTED, RUNS = 0.08, 0.90, 250
 
 
@@ -29,6 +31,10 @@ class Machine:
     """Of one program's blocks among each other."""
     process: float = 0.0
     """Of one process among many with the same program, as long as it lives."""
+    time_us: float = 1000.0
+    """What the program takes."""
+    process_us: float = 0.07
+    """As `process`, in microseconds: an H200's, where pairs differ by 0.1 us in their standard deviation."""
     outliers: float = 0.02
     """Share of launches that take up to twice as long."""
 
@@ -39,12 +45,17 @@ MACHINES = {
     "drifting": Machine(launch=0.005, drift=0.03),
     "processes that differ": Machine(launch=0.002, drift=0.001, process=0.001),
     "many outliers": Machine(launch=0.005, drift=0.005, outliers=0.2),
+    "short launches": Machine(launch=0.01, drift=0.001, time_us=9.2, process_us=0.095),
 }
 
 
 def race(machine: Machine, slower: float, generator: random.Random) -> Ratio:
     """One timing of a program against one that takes `slower` times as long: blocks A B B A."""
-    own = [1 + generator.gauss(0, machine.process), slower * (1 + generator.gauss(0, machine.process))]
+    own = [
+        machine.time_us * factor * (1 + generator.gauss(0, machine.process))
+        + generator.gauss(0, machine.process_us)
+        for factor in (1, slower)
+    ]
     blocks: list[list[float]] = [[], []]
     clock = 1.0
     for block in range(12):
@@ -109,6 +120,19 @@ def test_the_bounds_are_those_of_drawn_resamples(count: int, seed: int) -> None:
     low, _ = interval(values)
     below, above = drawn[int(0.018 * 4000)], drawn[int(0.032 * 4000)]
     assert below <= low <= above
+
+
+def test_pairs_of_processes_on_an_h200_are_hardly_ever_called_different() -> None:
+    """Recorded before intervals were widened: value, low and high of each A/A run, and its time."""
+    recorded = json.loads((Path(__file__).parent / "recorded" / "same_program_h200.json").read_text())
+    called = {
+        name: sum(
+            low * (1 - resolution(time_us)) > 1 or high * (1 + resolution(time_us)) < 1
+            for _, low, high, time_us in runs
+        )
+        for name, runs in recorded["runs"].items()
+    }
+    assert called == {"short": 0, "long": 0}
 
 
 def test_more_blocks_make_narrower_intervals() -> None:
