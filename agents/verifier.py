@@ -7,10 +7,12 @@ from stitch_tui.agents import events
 from stitch_tui.agents.bench import Workbench
 from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
+from stitch_tui.agents.route import outcome
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import EnvironmentFault
-from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.graph import Graph, region_of
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
 
@@ -20,6 +22,7 @@ _STATES = {
     "emulator": SubtaskState.CHECKING,
     "correctness": SubtaskState.CHECKING,
     "timing": SubtaskState.MEASURING,
+    "sanitizer": SubtaskState.CHECKING,
 }
 
 
@@ -41,9 +44,17 @@ class ToolVerifier:
             if event == "stage" and data["stage"] in _STATES:
                 self._enter(subtask.id, self._passed(data["stage"]))
 
-        bench = (await self._workbench.opened()).bench
-        flops = sum(self._graph.node[name].flops for name in subtask.region.nodes)
-        verdict = await verify_region(bench, source, subtask.region, flops=flops, on_event=staged)
+        opened = await self._workbench.opened()
+        best = self._record.session.best_of(subtask)
+        verdict = await verify_region(
+            opened.bench,
+            source,
+            subtask.region,
+            flops=sum(self._graph.node[name].flops for name in subtask.region.nodes),
+            bound_us=opened.least_us(subtask.region),
+            becomes_best=lambda found: outcome(found, best) is Outcome.KEPT,
+            on_event=staged,
+        )
         return self._reported(iteration, subtask.id, verdict)
 
     async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
@@ -54,9 +65,15 @@ class ToolVerifier:
             if event == "stage" and data["stage"] in _STATES:
                 self._passed(data["stage"])
 
-        bench = (await self._workbench.opened()).bench
-        flops = sum(node.flops for node in self._graph.nodes)
-        verdict = await verify_program(bench, bundle / "model_new.py", kernels, flops=flops, on_event=staged)
+        opened = await self._workbench.opened()
+        verdict = await verify_program(
+            opened.bench,
+            bundle / "model_new.py",
+            kernels,
+            flops=sum(node.flops for node in self._graph.nodes),
+            bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
+            on_event=staged,
+        )
         return self._reported(iteration, "", verdict)
 
     def _passed(self, stage: str) -> SubtaskState:

@@ -343,9 +343,11 @@ class _Verification:
             return
         timing = timing_of(report, observed)
         self.draft.update(timing=timing)
-        if self.bound_us and timing.candidate.median_us < BELIEVED * self.bound_us:
-            self.draft.flag(Flag.QUARANTINED)
-            self.draft.note({"bound_us": self.bound_us})
+        if self.bound_us:
+            share = self.bound_us / timing.candidate.median_us
+            self.draft.note({"bound_us": self.bound_us, "roofline": round(share, 4)})
+            if share * BELIEVED > 1:
+                self.draft.flag(Flag.QUARANTINED)
         self.draft.unchecked(*report["unchecked"])
 
     async def _sanitized(self, source: Path, build: Build) -> None:

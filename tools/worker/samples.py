@@ -14,7 +14,7 @@ QUEUE_FILLS = 24
 """Writes over the L2 cache ahead of a warm burst: the device is busy while its launches are queued."""
 CONFIDENCE = 0.95
 RESOLUTION, RESOLUTION_US = 0.005, 0.2
-"""By which two processes with the same program may differ for as long as they live: a share of their time, and
+"""By which two processes with one program may differ for as long as they live: a share of their time, and
 microseconds beside it.  Where their memory lies changes their times, and each one's blocks agree about it, so
 no interval made of them can know.  Measured on an H200 (``benchmarks/timing_power.py``): ratios of 60 pairs
 of processes scatter by 1.5 % at 9 us, at most 3.2 %, and by 0.01 % at 1 ms."""
