@@ -20,11 +20,8 @@ def summary(verdict: Verdict) -> str:
     if verdict.timing is None:
         return f"{passed}, not timed" + (" (emulator)" if Flag.FUNCTIONAL in verdict.flags else "")
     if Flag.QUARANTINED in verdict.flags:
-        bound_us = verdict.numbers.get("bound_us", 0.0)
-        return (
-            f"{passed}, quarantined: {verdict.timing.candidate.median_us:.2f} us is less than any program needs"
-            f" to move its bytes ({bound_us:.2f} us)"
-        )
+        time_us, bound_us = verdict.timing.candidate.median_us, verdict.numbers.get("bound_us", 0.0)
+        return f"{passed}, quarantined: {time_us:.2f} us, and no program can need less than {bound_us:.2f} us"
     if not verdict.timing.speedups:
         return f"{passed}, {verdict.timing.candidate.median_us:.2f} us, no baseline ran"
     best = verdict.timing.best_baseline
