@@ -3,8 +3,8 @@
 ``python benchmarks/power.py --kernelbench CHECKOUT [--tasks level1/1_*.py ...] [--seconds 600]`` runs on a
 CPU at reduced sizes (see `kernelbench_sizes`), in torch alone.  Each task's answer goes to
 ``benchmarks/results/power_tasks.json`` as it comes; a task that stands there is not run again.
-``--table`` writes ``power.md`` from it.  CHECKOUT holds ``KernelBench/level1/*.py``; it is the user's, nothing of it is
-kept here.
+``--table`` writes ``power.md`` from it.  CHECKOUT holds ``KernelBench/level1/*.py``; it is the user's,
+nothing of it is kept here.
 """
 
 import argparse
@@ -34,9 +34,10 @@ PROBE = ("zeros", "constant", "another input's result", "its input", "a lost til
 HEAD = """# What wrong candidates the tasks accept
 
 Made by `python benchmarks/power.py --table` from `power_tasks.json`: KernelBench's tasks at reduced sizes, in
-torch on a CPU. A wrong candidate is accepted when it passes on two draws. *KernelBench* is `allclose` with 1e-4
-on the task's own data, *ours* is stitch's rule on the same data, *repaired* is stitch's rule on repaired weights
-and signed inputs. What repaired data accept must be provably right for every input; the reason is given.
+torch on a CPU. A wrong candidate is accepted when it passes on two draws. *KernelBench* is `allclose` with
+1e-4 on the task's own data, *ours* is stitch's rule on the same data, *repaired* is stitch's rule on repaired
+weights and signed inputs. What repaired data accept must be provably right for every input; the reason stands
+beside it.
 """
 
 
