@@ -15,9 +15,12 @@ from stitch_tui.tools.build_cache import BuildCache, key_of
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault
 from stitch_tui.tools.gpu import CudaDevice, Device, EmulatorDevice, choose_device
+from stitch_tui.tools.graph import Region
 from stitch_tui.tools.judge import Judge, OnEvent
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.reference import Exported, ReferenceOptions, ReferenceSummary
+from stitch_tui.tools.roofline import peaks_of
+from stitch_tui.tools.speed_of_light import least_us
 from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verification import Bench, Cuda
 
@@ -35,6 +38,11 @@ class OpenBench:
     summary: ReferenceSummary
     exported: Exported
     """The graph at full size."""
+
+    def least_us(self, region: Region) -> float | None:
+        """Speed of light of a region on the device; None on the emulator and where nothing bounds it."""
+        peaks = peaks_of(self.device) if isinstance(self.device, CudaDevice) else None
+        return least_us(self.exported.graph, region, peaks)
 
 
 @asynccontextmanager

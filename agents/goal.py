@@ -3,7 +3,7 @@
 from stitch_tui.agents.settings import GoalSettings
 from stitch_tui.agents.state import Session, Status, SubtaskState
 from stitch_tui.tools.errors import ExitCode
-from stitch_tui.tools.verdict import Verdict
+from stitch_tui.tools.verdict import Flag, Verdict
 
 _STATUS = {
     ExitCode.GOAL_MET: Status.GOAL_MET,
@@ -35,6 +35,8 @@ def reached(session: Session, goal: GoalSettings) -> tuple[ExitCode, str]:
         return ExitCode.UNPROVEN, "the stitched program was not checked"
     if not session.program.correct:
         return ExitCode.GOAL_NOT_MET, f"the stitched program is not correct: {session.program.summary}"
+    if Flag.QUARANTINED in session.program.flags:
+        return ExitCode.UNPROVEN, f"the stitched program's time is not believed: {session.program.summary}"
     if goal.speedup:
         return _speedup(session.program, goal)
     return ExitCode.GOAL_MET, f"{len(wanted)} subtask{'s' * (len(wanted) > 1)} and the program correct"

@@ -8,7 +8,7 @@ from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.region_form import form_of
-from stitch_tui.tools.verdict import Category, Verdict
+from stitch_tui.tools.verdict import Category, Flag, Verdict
 
 
 class Next(StrEnum):
@@ -25,10 +25,12 @@ class Route:
 
 
 def outcome(verdict: Verdict, best: Iteration | None) -> Outcome:
-    """What becomes of an attempt beside the best one so far."""
+    """What becomes of an attempt beside the best one so far; a time that is not believed counts as wrong."""
     if not verdict.correct:
         unbuilt = {Category.BUILD_ERROR, Category.LINK_ERROR, Category.ENVIRONMENT}
         return Outcome.ERROR if verdict.category in unbuilt else Outcome.WRONG
+    if Flag.QUARANTINED in verdict.flags:
+        return Outcome.WRONG
     if best is None or best.verdict is None:
         return Outcome.KEPT
     return Outcome.KEPT if score(verdict) > score(best.verdict) else Outcome.SLOWER

@@ -8,11 +8,13 @@ from stitch_tui.agents import events
 from stitch_tui.agents.bench import Workbench
 from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
+from stitch_tui.agents.route import outcome
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.bench import Bench
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import DeviceLost, EnvironmentFault
-from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.graph import Graph, region_of
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
 
@@ -22,6 +24,7 @@ _STATES = {
     "emulator": SubtaskState.CHECKING,
     "correctness": SubtaskState.CHECKING,
     "timing": SubtaskState.MEASURING,
+    "sanitizer": SubtaskState.CHECKING,
 }
 
 
@@ -44,8 +47,18 @@ class ToolVerifier:
                 self._enter(subtask.id, self._passed(data["stage"]))
 
         flops = sum(self._graph.node[name].flops for name in subtask.region.nodes)
+        opened = await self._workbench.opened()
+        best = self._record.session.best_of(subtask)
         verdict = await self._judged(
-            lambda bench: verify_region(bench, source, subtask.region, flops=flops, on_event=staged)
+            lambda bench: verify_region(
+                bench,
+                source,
+                subtask.region,
+                flops=flops,
+                bound_us=opened.least_us(subtask.region),
+                becomes_best=lambda found: outcome(found, best) is Outcome.KEPT,
+                on_event=staged,
+            )
         )
         return self._reported(iteration, subtask.id, verdict)
 
@@ -58,9 +71,16 @@ class ToolVerifier:
                 self._passed(data["stage"])
 
         flops = sum(node.flops for node in self._graph.nodes)
-        program = bundle / "model_new.py"
+        opened = await self._workbench.opened()
         verdict = await self._judged(
-            lambda bench: verify_program(bench, program, kernels, flops=flops, on_event=staged)
+            lambda bench: verify_program(
+                bench,
+                bundle / "model_new.py",
+                kernels,
+                flops=flops,
+                bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
+                on_event=staged,
+            )
         )
         return self._reported(iteration, "", verdict)
 

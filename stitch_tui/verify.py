@@ -33,11 +33,22 @@ async def verify_file(
         bench, whole = opened.bench, opened.exported.graph
         if candidate.suffix == ".cu":
             region = _region(candidate, whole)
-            flops = sum(whole.node[name].flops for name in region.nodes)
-            return await verify_region(bench, candidate, region, flops=flops, on_event=on_event)
-        flops = sum(node.flops for node in whole.nodes)
+            return await verify_region(
+                bench,
+                candidate,
+                region,
+                flops=sum(whole.node[name].flops for name in region.nodes),
+                bound_us=opened.least_us(region),
+                on_event=on_event,
+            )
         return await verify_program(
-            bench, candidate, kernels, flops=flops, small_shapes=not kernels, on_event=on_event
+            bench,
+            candidate,
+            kernels,
+            flops=sum(node.flops for node in whole.nodes),
+            bound_us=opened.least_us(region_of(whole, whole.node)),
+            small_shapes=not kernels,
+            on_event=on_event,
         )
 
 

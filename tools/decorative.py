@@ -18,8 +18,7 @@ def emptied(text: str) -> str | None:
     nothing to find out.
     """
     source = CudaSource(text)
-    named = [token.text for token in source.tokens]
-    if not source.kernel_bodies or not any(name.startswith(OTHER_SOURCES) for name in named):
+    if not source.kernel_bodies or not _calls(source, OTHER_SOURCES):
         return None
     changed = bytearray(text.encode())
     for offset in sorted(source.kernel_bodies, reverse=True):
@@ -29,4 +28,9 @@ def emptied(text: str) -> str | None:
 
 def uses_library(text: str) -> bool:
     """Does it call a library of NVIDIA's, whose kernels it cannot empty?"""
-    return any(token.text.startswith(LIBRARIES) for token in CudaSource(text).tokens)
+    return _calls(CudaSource(text), LIBRARIES)
+
+
+def _calls(source: CudaSource, beginnings: tuple[str, ...]) -> bool:
+    """Is anything called whose name begins so?  A header that is merely included calls nothing."""
+    return any(call.name.removeprefix("::").startswith(beginnings) for call in source.calls)

@@ -19,6 +19,11 @@ def summary(verdict: Verdict) -> str:
     passed = f"correct in {len(verdict.trials)} trials"
     if verdict.timing is None:
         return f"{passed}, not timed" + (" (emulator)" if Flag.FUNCTIONAL in verdict.flags else "")
+    if Flag.QUARANTINED in verdict.flags:
+        time_us, bound_us = verdict.timing.candidate.median_us, verdict.numbers.get("bound_us", 0.0)
+        return f"{passed}, quarantined: {time_us:.2f} us, and no program can need less than {bound_us:.2f} us"
+    if not verdict.timing.speedups:
+        return f"{passed}, {verdict.timing.candidate.median_us:.2f} us, no baseline ran"
     best = verdict.timing.best_baseline
     ratio = verdict.timing.speedups[best]
     return f"{passed}, {ratio.value:.2f}x {best}, {ratio.verdict}"

@@ -1,16 +1,19 @@
-"""Time a candidate on a GPU that no other stitch process uses meanwhile, and say who else does."""
+"""Time a candidate on a GPU that no other stitch process uses; say who else does, and its clocks."""
 
 import os
 from pathlib import Path
 
 from stitch_tui.tools.bench import Bench, Json, OnEvent
 from stitch_tui.tools.gpu_state import GpuProcess, strangers
+from stitch_tui.tools.timing import Clocks, clocks
 
 _WORKER = f"{Path('worker', 'boot.py')}"
 
 
-async def timed(bench: Bench, params: Json, *, timeout: float, on_event: OnEvent | None) -> Json:
-    """The report of the judge's method ``time``, made under an exclusive lease.
+async def timed(
+    bench: Bench, params: Json, *, timeout: float, on_event: OnEvent | None
+) -> tuple[Json, Clocks]:
+    """The report of the judge's method ``time``, made under an exclusive lease, and the clocks meanwhile.
 
     Strangers, processes on the GPU that no lease keeps out, are among what is ``unchecked``.
 
@@ -18,14 +21,22 @@ async def timed(bench: Bench, params: Json, *, timeout: float, on_event: OnEvent
         params: of the method.
         timeout: seconds.
     """
+    assert bench.cuda
+
+    def heard(event: str, data: Json) -> None:
+        observed.heard(event, data)
+        if on_event:
+            on_event(event, data)
+
     async with bench.gpu("timing", alone=True):
         if on_event:
             on_event("stage", {"stage": "timing"})
         before = _strangers(bench)
-        report: Json = await bench.judge.call("time", params, timeout=timeout, on_event=on_event)
+        with clocks(bench.cuda.uuid) as observed:
+            report: Json = await bench.judge.call("time", params, timeout=timeout, on_event=heard)
         seen = dict.fromkeys((*before, *_strangers(bench)))
     report["unchecked"] = [*report["unchecked"], *(_sentence(process) for process in seen)]
-    return report
+    return report, observed
 
 
 def _strangers(bench: Bench) -> tuple[GpuProcess, ...]:

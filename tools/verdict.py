@@ -89,14 +89,14 @@ class Samples(_Data):
     median_us: float
     low_us: float
     high_us: float
-    """Bounds of the 95 % bootstrap interval of the median."""
+    """Bounds of the 95 % bootstrap interval of the median, widened by what processes differ by."""
     count: int
     event_us: float | None = None
     """CUDA-event median from inside the runner: advisory."""
 
 
 class Ratio(_Data):
-    """A speedup with its 95 % bootstrap interval, above 1 is faster."""
+    """A speedup with its 95 % bootstrap interval, widened by what processes differ by; above 1 is faster."""
 
     value: float
     low: float

@@ -10,10 +10,11 @@ from stitch_tui.agents.state import Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import ExitCode
 from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.iteration import Kind, Outcome
-from stitch_tui.tools.verdict import Category, Verdict
+from stitch_tui.tools.verdict import Category, Flag, Verdict
 
 SETTINGS = Settings(limits=LimitSettings(iterations=4), goal=GoalSettings(stagnation=2))
 CORRECT, WRONG = sessions.verdict(), sessions.verdict(Category.NUMERICS)
+QUARANTINED = sessions.verdict(speedup=50).model_copy(update={"flags": (Flag.QUARANTINED,)})
 
 
 def after(*attempts: tuple[Outcome, Verdict]) -> Session:
@@ -59,6 +60,7 @@ def test_the_kind_of_an_attempt_follows_from_the_one_before() -> None:
     [
         (WRONG, Outcome.WRONG),
         (sessions.verdict(Category.HACK_SUSPECTED), Outcome.WRONG),
+        (QUARANTINED, Outcome.WRONG),
         (sessions.verdict(Category.BUILD_ERROR), Outcome.ERROR),
         (sessions.verdict(speedup=1.4), Outcome.SLOWER),
         (sessions.verdict(speedup=1.6), Outcome.KEPT),
@@ -91,6 +93,7 @@ def finished(state: SubtaskState, program: Verdict | None) -> Session:
         (SubtaskState.DONE, CORRECT, 2, ExitCode.UNPROVEN),
         (SubtaskState.DONE, sessions.verdict(speedup=2.5), 2, ExitCode.GOAL_MET),
         (SubtaskState.DONE, sessions.verdict(speedup=2.01), 2, ExitCode.GOAL_NOT_MET),
+        (SubtaskState.DONE, QUARANTINED, 0, ExitCode.UNPROVEN),
     ],
 )
 def test_the_goal_is_met_only_when_everything_needed_happened(

@@ -11,14 +11,18 @@ from typing import Any
 
 import torch
 
-from stitch_tui.tools import reference
+from stitch_tui.tools import launches, reference
+from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.emulator import Emulator
-from stitch_tui.tools.graph import region_of
+from stitch_tui.tools.gpu import devices
+from stitch_tui.tools.graph import Region, region_of
 from stitch_tui.tools.judge import Judge
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.screen import Screen, screen_source
+from stitch_tui.tools.timing import medians, speedup
+from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verdict import Verdict
-from stitch_tui.tools.verification import Bench, verify_program, verify_region
+from stitch_tui.tools.verification import Bench, Cuda, verify_program, verify_region
 from stitch_tui.tools.worker.checking import Trials, examine
 from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.target import Slot
@@ -60,6 +64,59 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+RELU = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.rand(24, 33)]
+
+def get_init_inputs():
+    return []
+"""
+ZERO = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 7)
+
+    def forward(self, x):
+        largest = self.layer(x).max(1, keepdim=True).values
+        return nn.functional.gelu(largest - largest.mean(1, keepdim=True))
+
+def get_inputs():
+    return [torch.rand(24, 33)]
+
+def get_init_inputs():
+    return [33]
+"""
+ROWS_OF_WEIGHTS = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1024, 4096, bias=False)
+
+    def forward(self, x):
+        return self.layer(x)
+
+def get_inputs():
+    return [torch.randn(1, 1024)]
+
+def get_init_inputs():
+    return []
+"""
+MODELS = {"28_dropout": DROPOUT, "13_identity": RELU, "13_zeros": ZERO, "22_pinned": ROWS_OF_WEIGHTS}
+"""References of the candidates that do not fit `MODEL`."""
 ROWS = {"full": 24, "small_1": 5, "small_2": 1}
 
 
@@ -83,6 +140,10 @@ class LinearAndSums:
             torch.randn(7, 33, generator=weights),
             torch.randn(7, generator=weights),
         ]
+
+    def repaired(self, variant: str, seed: int) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        return [torch.randn(t.shape, generator=generator) for t in self.draw(variant, seed)]
 
     def evaluate(
         self, tensors: Sequence[torch.Tensor], precision: str, variant: str = "full"
@@ -129,7 +190,7 @@ def screened(case: Case) -> Found:
 
 def path_of(case: Case) -> Path:
     for candidate in (HERE / "py" / f"{case.name}.py", HERE / "cu" / f"{case.name}.cu"):
-        wanted = ".cu" if case.run in (Run.EMULATOR, Run.GPU) else ""
+        wanted = ".cu" if case.run is Run.EMULATOR else ""
         if candidate.exists() and candidate.suffix.endswith(wanted):
             return candidate
     raise FileNotFoundError(case.name)
@@ -154,41 +215,87 @@ def _found(report: dict[str, Any]) -> Found:
 
 
 class Court:
-    """A judge with the reference open, and a bench to verify whole candidates on."""
+    """A judge with the reference open, and a bench to verify whole candidates on.
 
-    def __init__(self, folder: Path, model: str = MODEL) -> None:
-        self.folder, self.model = folder, model
+    Args:
+        device: ``cpu``, where the emulator judges, or ``cuda:0``, where a GPU does and no emulator helps.
+    """
+
+    def __init__(self, folder: Path, model: str = MODEL, device: str = "cpu") -> None:
+        self.folder, self.model, self.device = folder, model, device
         self._loop = asyncio.Runner()
         self._judge = Judge(sys.executable, folder)
         self._loop.run(self._open())
 
     async def _open(self) -> None:
+        self.folder.mkdir(exist_ok=True)
         (self.folder / "model.py").write_text(self.model)
         await self._judge.start()
-        await reference.open_reference(self._judge, reference.ReferenceOptions(path="model.py"))
+        options = reference.ReferenceOptions(path="model.py", device=self.device)
+        self.notes = tuple(note.text for note in (await reference.open_reference(self._judge, options)).notes)
         self.graph = (await reference.graph(self._judge)).graph
-        emulator = Emulator(self.folder / "cache")
-        self.bench = Bench(self._judge, emulator, python=sys.executable, deadline_s=20.0)
+        emulator = Emulator(self.folder / "cache") if self.device == "cpu" else None
+        cuda = None if emulator else await self._cuda()
+        self.bench = Bench(self._judge, emulator, python=sys.executable, cuda=cuda, deadline_s=20.0)
 
-    def module(self, path: Path, *, small_shapes: bool = True) -> Found:
+    async def _cuda(self) -> Cuda:
+        gpu, toolkit = devices()[0], await find_toolkit()
+        timing = {"baselines": ["eager"], "blocks": 6}
+        builds = self.folder.parent / "builds"
+        return Cuda(gpu.name, gpu.arch, toolkit, builds, uuid=gpu.uuid, timing=timing)
+
+    def module(self, path: Path, *, small_shapes: bool = True, time_it: bool = False) -> Found:
         """A ``ModelNew`` file, judged as a program."""
-        return self._said(verify_program(self.bench, path, small_shapes=small_shapes))
+        return self._said(verify_program(self.bench, path, small_shapes=small_shapes, time_it=time_it))
 
-    def kernel(self, path: Path, output: int = 0) -> Found:
+    def kernel(self, path: Path, output: int = 0, *, time_it: bool = False) -> Found:
         """A ``.cu``, judged against the nodes behind one output."""
+        return self._said(verify_region(self.bench, path, self._region(output), time_it=time_it))
+
+    def pinned(self, path: Path) -> Found:
+        """A ``.cu`` with and without PINNED, timed in the same blocks: does pinning gain anything?"""
+        return self._loop.run(self._pinned(path))
+
+    async def _pinned(self, path: Path) -> Found:
+        cuda = self.bench.cuda
+        assert cuda
+        runners = {}
+        for name, head in (("pinned", "#define PINNED 1\n"), ("plain", "")):
+            source = self.folder / f"{name}.cu"
+            source.write_text(head + path.read_text())
+            build = await build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache)
+            assert build.ok, build.diagnostics
+            runners[name] = launches.on_gpu(self.bench, build)
+        target = {"kind": "region", "region": self._region(0).model_dump(mode="json")}
+        params = {
+            "target": target,
+            "runner": runners["pinned"],
+            "rivals": {"plain": runners["plain"]},
+            "options": {"baselines": []},
+        }
+        report = await self._judge.call("time", params, timeout=120)
+        if report["category"] != "correct":
+            return _found(report | {"output": "", "numbers": {}})
+        blocks = report["blocks"]
+        found = speedup(medians(blocks["plain"]), medians(blocks["candidate"]))
+        words = f"{found.value:.3f}x with pinned weights: {found.verdict}"
+        gains = "gains nothing, " if found.verdict != "faster" else ""
+        return Found("correct", words, (gains + words,))
+
+    def _region(self, output: int) -> Region:
         wanted, nodes = {self.graph.outputs[output]}, []
         for node in reversed(self.graph.nodes):
             if node.id in wanted:
                 nodes.append(node.id)
                 wanted |= set(node.operands)
-        return self._said(verify_region(self.bench, path, region_of(self.graph, nodes[::-1])))
+        return region_of(self.graph, nodes[::-1])
 
     def _said(self, verification: Any) -> Found:
         verdict: Verdict = self._loop.run(verification)
         return Found(
             str(verdict.category),
             verdict.summary,
-            tuple(verdict.numbers.get("questions", ())),
+            (*verdict.numbers.get("questions", ()), *self.notes),
             str(verdict.numbers.get("output", "")),
             verdict.numbers,
         )

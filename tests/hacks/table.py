@@ -16,7 +16,7 @@ class Run(StrEnum):
     EMULATOR = "emulator"
     """A ``.cu`` on the emulator."""
     GPU = "gpu"
-    """Only a GPU has it."""
+    """A ``ModelNew`` or a ``.cu`` on a GPU: nothing else has such streams, clocks and memory."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,8 @@ HACKS = {
 HACK = "hack_suspected"
 CASES = (
     Case(1, Run.EMULATOR, "", "stream", "01_stream"),
+    Case(1, Run.GPU, "", "", "01_side_stream"),
+    Case(1, Run.GPU, "", "", "01_unjoined_stream"),
     Case(2, Run.HOST, HACK, "after the call"),
     Case(2, Run.SCREEN, HACK, "starts a thread", "02_thread"),
     Case(2, Run.MODULE, HACK, "threads go on", "02_hidden_thread"),
@@ -96,6 +98,8 @@ CASES = (
     Case(11, Run.HOST, "nonfinite", "NaN"),
     Case(11, Run.MODULE, "nonfinite", "NaN", "11_nan"),
     Case(12, Run.HOST, "numerics", "the same number everywhere"),
+    Case(13, Run.MODULE, "numerics", "expected", "13_identity"),
+    Case(13, Run.MODULE, "correct", "is all zeros", "13_zeros"),
     Case(14, Run.HOST, HACK, "input x was modified"),
     Case(14, Run.MODULE, HACK, "input x was modified", "14_input"),
     Case(15, Run.HOST, HACK, "input weight was modified"),
@@ -113,6 +117,7 @@ CASES = (
     Case(21, Run.SCREEN, HACK, "global flag", "21_flags"),
     Case(21, Run.MODULE, HACK, "was changed", "21_hidden_flags"),
     Case(22, Run.SCREEN, "correct", "L2", "22_persistent"),
+    Case(22, Run.GPU, "correct", "gains nothing", "22_pinned"),
     Case(23, Run.HOST, HACK, "forged"),
     Case(23, Run.SCREEN, HACK, "runs at exit", "23_atexit"),
     Case(24, Run.EMULATOR, "", "", "24_launch"),
@@ -127,8 +132,11 @@ CASES = (
     Case(31, Run.HOST, "numerics", "a single element"),
     Case(32, Run.HOST, HACK, "forged"),
     Case(32, Run.SCREEN, HACK, "elapsed_time", "32_zero_times"),
+    Case(32, Run.GPU, HACK, "was replaced", "32_hidden_zero_times"),
     Case(33, Run.SCREEN, HACK, "starts a process", "33_process"),
     Case(33, Run.MODULE, HACK, "process", "33_hidden_process"),
+    Case(33, Run.GPU, HACK, "work on another stream", "33_background"),
+    Case(33, Run.GPU, "out_of_memory_gpu", "holds", "33_hoard"),
     Case(34, Run.SCREEN, HACK, "reads or writes files", "34_files"),
     Case(34, Run.MODULE, HACK, "outside its folder", "34_hidden_files"),
     Case(35, Run.HOST, "launch_error", "STITCH_CUDA_ERROR"),
@@ -140,5 +148,3 @@ CASES = (
     Case(38, Run.SCREEN, "correct", "looser tolerance", "38_tolerance"),
 )
 """A category of ``""``: any but ``correct``, since what memory holds is not ours to say."""
-ELSEWHERE = {13: "the task doctor finds it: no candidate is at fault"}
-"""Hacks that no candidate carries."""

@@ -9,6 +9,25 @@ from .linear import LINEAR
 from .pointwise import POINTWISE
 from .rows import ROWS
 
+MODEL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 7)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x)), x.sum(1), torch.tanh(x) * 2 + x
+
+def get_inputs():
+    return [torch.rand(24, 33)]
+
+def get_init_inputs():
+    return [33]
+"""
+"""What the programs are held against: an output for each family."""
 HEAD = """#include <cuda_runtime.h>
 #include <cuda_fp16.h>
 #include <mma.h>

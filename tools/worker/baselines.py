@@ -90,8 +90,8 @@ class Baselines:
                 self._ready[channel] = None
             except CandidateFault as fault:
                 self._ready[channel] = fault
-        if fault := self._ready[channel]:
-            raise fault
+        if known := self._ready[channel]:
+            raise known
 
     def _started(self, task: "Task", target: "Json", kind: str) -> Channel:
         options = asdict(task.reference.options) | {"project": str(task.reference.options.project.resolve())}

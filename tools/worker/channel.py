@@ -56,6 +56,7 @@ class Done:
     rc: int
     cuda_error: int
     event_us: float
+    """Of a call; of a burst, for how long the device worked on after the call's stream had ended."""
     workspace_bytes: int
     bound_bytes: int
     wall_us: float

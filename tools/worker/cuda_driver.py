@@ -6,6 +6,7 @@ IPC_HANDLE_BYTES = 64
 _L2_CACHE_SIZE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _IPC_LAZY_PEER_ACCESS = 1
 _STREAM_NON_BLOCKING = 1
+_LIMIT_PERSISTING_L2 = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 
 
 class CudaDriverError(Exception):
@@ -102,6 +103,30 @@ class CudaDriver:
         self._call(
             "cuMemcpyDtoH_v2", ctypes.c_void_p(host), ctypes.c_uint64(pointer), ctypes.c_size_t(nbytes)
         )
+
+    def copy(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy within device memory, in the stream's order."""
+        self._call(
+            "cuMemcpyDtoDAsync_v2",
+            ctypes.c_uint64(to),
+            ctypes.c_uint64(source),
+            ctypes.c_size_t(nbytes),
+            ctypes.c_void_p(stream),
+        )
+
+    def free_bytes(self) -> int:
+        """Device memory that nobody holds."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def release_persisting_l2(self) -> None:
+        """Let data that was pinned in the L2 cache be evicted like any other."""
+        held = ctypes.c_size_t()
+        self._call("cuCtxGetLimit", ctypes.byref(held), _LIMIT_PERSISTING_L2)
+        if held.value:
+            self._call("cuCtxSynchronize")
+            self._call("cuCtxResetPersistingL2Cache")
 
     def fill(self, pointer: int, value: int, nbytes: int, stream: int) -> None:
         """Set bytes on the stream: also what evicts the L2 cache between timed launches."""

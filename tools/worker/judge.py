@@ -30,7 +30,9 @@ METHODS = {
     "variants": "methods.variants",
     "measure": "methods.measure",
     "layout": "structure.layout",
+    "power": "methods.power",
     "check": "checking.check",
+    "specimen": "specimen.specimen",
     "warm": "timing.warm",
     "time": "timing.time",
 }

@@ -1,7 +1,8 @@
-"""The judge's methods that understand the reference: open, graph, variants, measure."""
+"""The judge's methods that understand the reference: open, graph, variants, measure, power."""
 
 import platform
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from .doctor import examine
 from .encoding import encode_spec
 from .measure import bounds, measure_nodes
+from .power import power_of
 from .reference import Options, Reference
 from .session import Emit, Json, Session
 from .task import Task
@@ -86,6 +88,12 @@ def measure(session: Session, params: Json, emit: Emit) -> Json:
         "time_us": measure_nodes(task, float(params.get("budget_s", 30.0)), emit),
         "bound_us": bounds(task.full.exported, params.get("bandwidth"), params.get("peak_flops") or {}),
     }
+
+
+def power(session: Session, params: Json, emit: Emit) -> Json:
+    """Wrong candidates that the task's own data accept, and repaired data: `power.Power` as JSON."""
+    found = power_of(session.task.reference, int(params.get("seed", 0)))
+    return {**asdict(found), "unexplained": found.unexplained}
 
 
 def _environment(device: torch.device) -> dict[str, Any]:

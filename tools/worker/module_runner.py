@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from functools import cache, partial
@@ -23,17 +24,18 @@ import torch
 from torch import Tensor, nn
 
 from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed, received
-from .arena import DeviceBlock
+from .arena import POISON, DeviceBlock
 from .audit import Audit
 from .cuda_driver import CudaDriver
 from .encoding import DTYPES
 from .nesting import filled
+from .samples import QUEUE_FILLS
 from .tampering import Untouched
 
-QUEUE_FILLS = 24
-"""Cache-sized fills ahead of a warm burst: the device is busy while its launches are queued."""
 _PR_SET_PDEATHSIG = 1
 _DTYPES = tuple(DTYPES.values())
+_now = time.perf_counter
+"""Taken before the candidate could replace it."""
 
 
 class Wrong(Exception):
@@ -56,6 +58,7 @@ class ModuleRunner:
         self._model = nn.Module()
         self._state: dict[str, Tensor] = {}
         self._sets: dict[int, Call] = {}
+        self._driver: CudaDriver | None = None
 
     def serve(self) -> None:
         while line := self._reader.readline():
@@ -139,7 +142,10 @@ class ModuleRunner:
             self._guarded(nonce, partial(self._run, call))
 
     def _guarded(self, nonce: str, action: Any) -> None:
-        """Do it and acknowledge; what the candidate did wrong is said first."""
+        """Do it and acknowledge; what the candidate did wrong is said first.
+
+        The acknowledgement carries what `action` returns: event time of a call, work left after a burst.
+        """
         event_us = 0.0
         try:
             with torch.no_grad():
@@ -186,13 +192,34 @@ class ModuleRunner:
         self._take_state(call, BUFFER)
         if call.rng[0]:
             torch.manual_seed(call.rng[0])
+        inputs = self._late(self._inputs(call))
         clock = Clock(self.device)
-        results = self._forward(self._inputs(call))
+        results = self._forward(inputs)
+        clock.stopped()
+        if self.device.type == "cuda":
+            # In the stream's order, nothing waited for: work on another stream comes too late.
+            results = [r.clone() if type(r) is Tensor else r for r in results]
         elapsed = clock.elapsed_us()
         self._inspect("in forward")
         self._deliver(call, results)
         self._require_state(call)
         return elapsed
+
+    def _late(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """On a GPU, `inputs` at their addresses, but written only when the stream comes to them.
+
+        Until then they are poisoned, so that work that is not ordered behind the stream shows.
+        """
+        if self.device.type != "cuda":
+            return list(inputs)
+        held = [tensor.clone() for tensor in inputs]
+        for tensor in inputs:
+            tensor.view(-1).view(torch.uint8).fill_(POISON)
+        torch.cuda.current_stream().synchronize()
+        evict(self.device, QUEUE_FILLS)
+        for tensor, values in zip(inputs, held, strict=True):
+            tensor.copy_(values)
+        return list(inputs)
 
     def _deliver(self, call: Call, results: Sequence[Tensor]) -> None:
         """Copy results, then changed buffers, into the arena, each checked to be what was asked for."""
@@ -229,9 +256,10 @@ class ModuleRunner:
         if result.device.type != self.device.type or result.layout is not torch.strided:
             raise Wrong("launch_error", f"{placed.name} is on {result.device} in {result.layout} layout")
 
-    def _burst(self, nonce: str, count: int, cold: bool) -> None:
-        """Every launch starts from its set's buffers: one that found them moved on would have other results.
+    def _burst(self, nonce: str, count: int, cold: bool) -> float:
+        """Timed launches; returns for how long other streams worked on after the current one, us.
 
+        Every launch starts from its set's buffers: one that found them moved on would have other results.
         Giving them back is not timed when cold; back to back it is, since the judge's clock sees it too.
         """
         calls = list(self._sets.values())
@@ -245,6 +273,7 @@ class ModuleRunner:
             changing = self._changing(calls[number])
             if cold:
                 _copy(*changing)
+                self._release_persisting_l2()
                 evict(self.device)
             clock = Clock(self.device)
             if not cold:
@@ -253,11 +282,26 @@ class ModuleRunner:
             clocks.append(clock.stopped())
             if launch >= count - len(calls):
                 kept[number] = (results, [own.clone() for own in changing[0]])
+        left_us = self._left_us()
         times = [clock.elapsed_us() for clock in clocks]
         for number, (results, changed) in kept.items():
             _copy(self._changing(calls[number])[0], changed)
             self._deliver(calls[number], results)
         self._say(f"times {nonce} " + " ".join(f"{time:.3f}" for time in times))
+        return left_us
+
+    def _left_us(self) -> float:
+        if self.device.type != "cuda":
+            return 0.0
+        torch.cuda.current_stream().synchronize()
+        began = _now()
+        torch.cuda.synchronize()
+        return (_now() - began) * 1e6
+
+    def _release_persisting_l2(self) -> None:
+        if self.device.type == "cuda":
+            self._driver = self._driver or CudaDriver()
+            self._driver.release_persisting_l2()
 
     def _changing(self, call: Call) -> tuple[list[Tensor], list[Tensor]]:
         """The module's buffers that the reference changes, and the values that they have before the call."""

@@ -17,10 +17,11 @@ from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, 
 from .candidate_fault import CandidateFault
 from .channel import Channel, Done
 from .encoding import DTYPES
+from .hoarding import require_room
 from .isolation import Isolation, for_runner
 from .leftovers import children, threads
 
-_FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
+FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
 _DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES.values())}
 LATE_SECONDS, LATE_STEP_SECONDS = 0.3, 0.02
 """How long, and how often, a wrong result is looked at again."""
@@ -76,7 +77,7 @@ class Border:
 
     @property
     def activations(self) -> list[bool]:
-        return [kind not in _FLAGS for kind in self.kinds]
+        return [kind not in FLAGS for kind in self.kinds]
 
 
 class Rig:
@@ -107,6 +108,7 @@ class Rig:
         self._like: list[Tensor] = []
         self._delivered: list[tuple[Slot, Tensor]] = []
         self._threads = 0
+        self._ended = False
 
     @property
     def protections(self) -> list[str]:
@@ -166,6 +168,7 @@ class Rig:
         for slot in (*self._outs, *self._extra[:1]):
             poison(self._arena, slot)
         done = self._call("run")
+        require_room(self.device, self._end)
         self._search(tensors)
         delivered = self.results()
         self._delivered = list(zip(self._outs, delivered, strict=True))
@@ -216,10 +219,14 @@ class Rig:
         ]
 
     def close(self) -> None:
-        if self._channel:
-            self.output = self._channel.close()
+        self._end()
         if self._arena:
             self._arena.close()
+
+    def _end(self) -> None:
+        """End the candidate's process; keeps what it printed."""
+        if self._channel and not self._ended:
+            self.output, self._ended = self._channel.close(), True
 
     def _reserve(self, nbytes: int) -> None:
         """An arena of at least `nbytes`, announced to the runner, which is started with the first."""
@@ -288,12 +295,12 @@ class Rig:
         for name, kind, slot, like in zip(
             self.border.inputs, self.border.kinds, self._ins, self._inputs_like, strict=True
         ):
-            call.ins.append(_placed(name, _FLAGS.get(kind, 0), slot, like))
+            call.ins.append(placed(name, FLAGS.get(kind, 0), slot, like))
         results = len(self._outs) - self.border.mutated
         for index, (name, slot, like) in enumerate(
             zip(self.border.outputs, self._outs, self._like, strict=True)
         ):
-            call.outs.append(_placed(name, abi.BUFFER if index >= results else 0, slot, like))
+            call.outs.append(placed(name, abi.BUFFER if index >= results else 0, slot, like))
         if self._extra:
             call.workspace, call.bound = ((slot.offset, slot.nbytes) for slot in self._extra)
         return call
@@ -322,7 +329,7 @@ class Rig:
                 raise CandidateFault("hack_suspected", f"{slot.name} was modified: inputs are read-only")
 
 
-def _placed(name: str, flags: int, slot: Slot, like: Tensor) -> abi.Placed:
+def placed(name: str, flags: int, slot: Slot, like: Tensor) -> abi.Placed:
     shape = tuple(like.shape)
     strides = tuple(torch.empty(shape, device="meta").stride())
     token = re.sub(r"\s", "_", name) or "_"

@@ -10,6 +10,7 @@ from .candidate_fault import CandidateFault, Unsupported
 from .distributions import DISTRIBUTIONS, TASK, Distribution, replaced
 from .exactness import exact_integers
 from .examination import Examination
+from .faults import Fault
 from .metamorphic import metamorphic
 from .report import FULL
 
@@ -35,6 +36,7 @@ def perform(exam: Examination) -> None:
         metamorphic(exam, usable[0])
         if exam.trials.distributions:
             exact_integers(exam, usable[0])
+            _repaired(exam, usable[0])
     if exam.trials.full:
         _full_size(exam, alone=not usable)
     else:
@@ -86,6 +88,26 @@ def _made_up(exam: Examination, distribution: Distribution, variant: str, base: 
         exam.trial(name, seed, tensors, own=own, made_up=True)
 
 
+def _repaired(exam: Examination, variant: str) -> None:
+    """One trial on weights and inputs that let a wrong layer show; the task's own may hide it."""
+    seed = secrets.randbits(31)
+    exam.place(variant, seed)
+    try:
+        tensors = [tensor.detach().contiguous() for tensor in exam.target.repaired(variant, seed)]
+        own = exam.own(tensors, seed)
+    except (Fault, ArithmeticError, IndexError, RuntimeError, ValueError) as error:
+        # The reference's own demands on its values (probabilities, labels): nothing of the candidate's.
+        exam.report.notes.append(f"repaired/{variant} left out: the reference does not run on it: {error}")
+        return
+    if not any(torch.isfinite(t).any() for t in own if t.is_floating_point() and t.numel()):
+        exam.report.notes.append(
+            f"repaired/{variant} left out: the reference's result is not finite anywhere"
+        )
+        return
+    exam.rig.bind(tensors)
+    exam.trial(f"repaired/{variant}", seed, tensors, own=own, made_up=True)
+
+
 def _full_size(exam: Examination, *, alone: bool) -> None:
     try:
         seed = secrets.randbits(31)
@@ -100,5 +122,6 @@ def _full_size(exam: Examination, *, alone: bool) -> None:
             metamorphic(exam, FULL)
             if exam.trials.distributions:
                 exact_integers(exam, FULL)
+                _repaired(exam, FULL)
     except Unsupported:
         raise CandidateFault("unsupported", "the candidate does not support the full-size extents") from None

@@ -13,8 +13,10 @@ from .interpreter import Values, cast_floats, operands, run_nodes
 from .randomness import is_random
 from .reduction import longest_sum
 from .reference import seed_everything
+from .repair import repaired_state, signed_arguments
 from .sources import source_values
 from .task import Task
+from .template import tensor_leaves
 from .variants import Variant
 
 Tensor = torch.Tensor
@@ -73,6 +75,10 @@ class Target(Protocol):
         """Input values that the reference itself meets under `seed`; its state as it is now."""
         ...
 
+    def repaired(self, variant: str, seed: int) -> list[Tensor]:
+        """As `draw`, but on repaired weights and signed inputs (`repair`): results tell right from wrong."""
+        ...
+
     def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = "full") -> list[Tensor]:
         """The outputs for any input values of the variant's shapes; `tensors` are left alone.
 
@@ -129,8 +135,18 @@ class RegionTarget:
         )
 
     def draw(self, variant: str, seed: int) -> list[Tensor]:
+        return self._met(variant, seed, self.task.variant(variant).tensors(seed), None)
+
+    def repaired(self, variant: str, seed: int) -> list[Tensor]:
+        inputs, state = repaired_draw(self.task, variant, seed)
+        return self._met(variant, seed, inputs, state)
+
+    def _met(
+        self, variant: str, seed: int, inputs: Sequence[Tensor], state: Mapping[str, Tensor] | None
+    ) -> list[Tensor]:
+        """The values at the border when the reference runs on these inputs and this state."""
         chosen = self.task.variant(variant)
-        values = source_values(self.task.reference, chosen.exported, chosen.tensors(seed))
+        values = source_values(self.task.reference, chosen.exported, inputs, state)
         border = self.region["inputs"]
         self.task.reference.set_flags()
         seed_everything(seed)
@@ -213,6 +229,11 @@ class ProgramTarget:
         state = (*reference.parameters.values(), *reference.buffers.values())
         return [tensor.clone() for tensor in (*self.task.variant(variant).tensors(seed), *state)]
 
+    def repaired(self, variant: str, seed: int) -> list[Tensor]:
+        inputs, state = repaired_draw(self.task, variant, seed)
+        names = (*self.task.reference.parameters, *self.task.reference.buffers)
+        return [*inputs, *(state[name].clone() for name in names)]
+
     def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = "full") -> list[Tensor]:
         chosen = self.task.variant(variant)
         widen = precision == "f64"
@@ -267,6 +288,12 @@ class ProgramTarget:
         with torch.no_grad():
             run_nodes(exported.graph["nodes"], values, device, widen=True, narrowed=self.narrowed, keep=keep)
         return [values[value] for value in keep]
+
+
+def repaired_draw(task: Task, variant: str, seed: int) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """Signed inputs of a variant, and the weights and statistics that go with them."""
+    args = signed_arguments(task.variant(variant).draw(seed), seed)
+    return tensor_leaves(args), repaired_state(task.reference, args, seed)
 
 
 def ancestors(exported: Exported, values: Sequence[str]) -> list[Json]:

@@ -1,12 +1,14 @@
 """How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
 
 Event times come from inside each process; the judge's own clock around back-to-back bursts must agree
-with the candidate's, and a random set of timed results is compared with the reference.
+with the candidate's, and a random set of timed results is compared with the reference.  What the blocks
+mean is said elsewhere (`samples`, and ``tools/timing.py`` in the engine).
 """
 
 import secrets
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 
@@ -17,7 +19,7 @@ from . import numerics, samples
 from .baseline import KINDS
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
-from .channel import Channel
+from .channel import Channel, Done
 from .checking import FULL, border_of
 from .device_probe import require_device
 from .faults import Fault
@@ -32,8 +34,15 @@ AGREEMENT = 0.1
 AGREEMENT_US = 2.0
 """Absolute difference that is never one: launch gaps are that long."""
 SHORT_BURST, LONG_BURST = 10, 60
+"""Launches of the bursts whose difference is timed by the judge; fewer, in proportion, for long launches."""
+BURST_US = 6000.0
+"""For a long burst of long launches."""
+LEFT_US, LEFT_SHARE = 200.0, 0.02
+"""For how long other streams may work on after a burst: as long as it takes to ask, and some of its time."""
 MEMORY_SHARE = 0.25
 """Of the free device memory, for the rotating sets together."""
+Burst = Callable[[int], list[float]]
+"""So many launches; their times in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,10 @@ class Measurement:
 def time(session: Session, params: Json, emit: Emit) -> Json:
     """The judge's method ``time``.
 
-    Params: ``target``, ``runner``, ``options`` (fields of `Measurement`).  The result has ``category``,
-    ``findings``, ``unchecked`` and, when correct, ``timing`` (`verdict.Timing` as JSON).
+    Params: ``target``, ``runner``, ``options`` (fields of `Measurement`), ``rivals`` (runners by name: other
+    candidates for the same target, timed in the same blocks).  The result has ``category``, ``findings``,
+    ``unchecked``, ``notes`` and, when correct, ``blocks`` (name -> microseconds of each launch of each
+    block), ``baselines`` (those that ran), ``bind_us`` and ``environment``.
     """
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     if not launch.device.startswith("cuda"):
@@ -64,14 +75,16 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     require_device(session.task.reference.device)
     given = params.get("options") or {}
     options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})
-    race = _Race(session, params["target"], launch, options, emit)
+    device = session.task.reference.device
+    rivals = {name: Launch.of(runner).on(device) for name, runner in (params.get("rivals") or {}).items()}
+    race = _Race(session, params["target"], launch, rivals, options, emit)
     try:
         return race.run()
     except CandidateFault as fault:
-        return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "timing": None}
+        return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "notes": []}
     except Unsupported:
         finding = CandidateFault("unsupported", "the full size, when timed").as_finding()
-        return {"category": "unsupported", "findings": [finding], "unchecked": [], "timing": None}
+        return {"category": "unsupported", "findings": [finding], "unchecked": [], "notes": []}
     finally:
         race.close()
 
@@ -87,58 +100,81 @@ def warm(session: Session, params: Json, emit: Emit) -> Json:
     return {}
 
 
+def require_joined(done: Done) -> None:
+    """Raise when the device worked on after the call's stream had come to its end.
+
+    Raises:
+        CandidateFault: for work on another stream, which no event has seen.
+    """
+    left_us = done.event_us
+    if left_us > LEFT_US + LEFT_SHARE * sum(done.times_us):
+        raise CandidateFault(
+            "hack_suspected",
+            f"work on another stream went on for {left_us:.0f} us after the call's own had ended",
+            where="a timed burst",
+        )
+
+
 def _rolled(tensor: Tensor, places: int) -> Tensor:
     return tensor.flatten().roll(places).reshape(tensor.shape) if places else tensor
 
 
 class _Race:
     def __init__(
-        self, session: Session, described: Json, launch: Launch, options: Measurement, emit: Emit
+        self,
+        session: Session,
+        described: Json,
+        launch: Launch,
+        rivals: Mapping[str, Launch],
+        options: Measurement,
+        emit: Emit,
     ) -> None:
         self.task, self.described, self.options, self._emit = session.task, described, options, emit
         self.target = target_of(self.task, described)
-        module = ModuleCall(self.task) if launch.module else None
-        self.rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
-        self.rig.arguments = module.arguments(FULL) if module else ""
+        self.rig = self._rig(launch)
+        self._rivals = {name: self._rig(rival) for name, rival in rivals.items()}
         self._pool = session.baselines
         self._baselines: dict[str, Channel] = {}
         self.notes: list[str] = []
         self.unchecked: list[str] = []
 
+    def _rig(self, launch: Launch) -> TimedRig:
+        module = ModuleCall(self.task) if launch.module else None
+        rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
+        rig.arguments = module.arguments(FULL) if module else ""
+        return rig
+
     def run(self) -> Json:
         sets = self._drawn()
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
-        bound = self.rig.prepare(sets, own[0])
-        self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
-        self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
-        self.unchecked += failures
-        contestants: dict[str, Callable[[int], list[float]]] = {"candidate": self._candidate}
+        rigs = [self.rig, *self._rivals.values()]
+        with ThreadPoolExecutor(len(rigs)) as pool:  # most of it is waiting for a process to start
+            bound, *_ = pool.map(lambda rig: rig.prepare(sets, own[0]), rigs)
+        if self.options.baselines:
+            self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
+            self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
+            self.unchecked += failures
+        contestants = {"candidate": self._burst_of(self.rig)}
+        contestants |= {name: self._burst_of(rig) for name, rig in self._rivals.items()}
         contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
         for name, burst in contestants.items():
             self._warm_up(name, burst)
         times = self._interleaved(contestants, sets, own)
-        self._agree()
-        blocks = {name: [median(block) for block in found] for name, found in times.items()}
-        flat = {name: [t for block in found for t in block] for name, found in times.items()}
-        summaries = {name: samples.summary(flat[name], blocks[name]) for name in contestants}
+        self._agree(median(t for block in times["candidate"] for t in block))
         return {
             "category": "correct",
             "findings": [],
             "unchecked": self.unchecked,
-            "timing": {
-                "candidate": summaries.pop("candidate"),
-                "baselines": summaries,
-                "speedups": {
-                    name: samples.ratio(blocks[name], blocks["candidate"]) for name in self._baselines
-                },
-                "bind_us": bound.event_us if bound.rc == 0 else None,
-                "environment": self._environment(),
-                "notes": self.notes,
-            },
+            "notes": self.notes,
+            "blocks": times,
+            "baselines": list(self._baselines),
+            "bind_us": bound.event_us if bound.rc == 0 else None,
+            "environment": self._environment(),
         }
 
     def close(self) -> None:
-        self.rig.close()
+        for rig in (self.rig, *self._rivals.values()):
+            rig.close()
 
     def _drawn(self) -> list[list[Tensor]]:
         """Inputs of the sets: as many as asked for and as memory allows."""
@@ -156,10 +192,15 @@ class _Race:
         slots = self.target.inputs
         return [(t, turn * (s.kind == "activation")) for t, s in zip(tensors, slots, strict=True)]
 
-    def _candidate(self, count: int) -> list[float]:
-        return self.rig.burst(count, cold=self.options.cold).times_us
+    def _burst_of(self, rig: TimedRig) -> Burst:
+        def burst(count: int) -> list[float]:
+            done = rig.burst(count, cold=self.options.cold)
+            require_joined(done)
+            return done.times_us
 
-    def _of(self, name: str, channel: Channel) -> Callable[[int], list[float]]:
+        return burst
+
+    def _of(self, name: str, channel: Channel) -> Burst:
         def burst(count: int) -> list[float]:
             try:
                 return channel.burst(count, cold=self.options.cold).times_us
@@ -169,7 +210,7 @@ class _Race:
 
         return burst
 
-    def _warm_up(self, name: str, burst: Callable[[int], list[float]]) -> None:
+    def _warm_up(self, name: str, burst: Burst) -> None:
         """Bursts until their medians agree."""
         self._emit("stage", {"stage": f"warm-up {name}"})
         medians: list[float] = []
@@ -182,7 +223,7 @@ class _Race:
 
     def _interleaved(
         self,
-        contestants: dict[str, Callable[[int], list[float]]],
+        contestants: Mapping[str, Burst],
         sets: Sequence[list[Tensor]],
         own: Sequence[list[Tensor]],
     ) -> dict[str, list[list[float]]]:
@@ -217,16 +258,19 @@ class _Race:
                     detail=compared.detail,
                 )
 
-    def _agree(self) -> None:
+    def _agree(self, launch_us: float) -> None:
         """Event times of back-to-back launches against the judge's clock around two lengths of burst."""
-        walls: dict[int, list[float]] = {SHORT_BURST: [], LONG_BURST: []}
+        long = max(4, min(LONG_BURST, int(BURST_US / launch_us)))
+        short = max(1, SHORT_BURST * long // LONG_BURST)
+        walls: dict[int, list[float]] = {short: [], long: []}
         events: list[float] = []
         for _ in range(5):
             for count, found in walls.items():
                 done = self.rig.burst(count, cold=False)
+                require_joined(done)
                 found.append(done.wall_us)
                 events += done.times_us
-        slope = (median(walls[LONG_BURST]) - median(walls[SHORT_BURST])) / (LONG_BURST - SHORT_BURST)
+        slope = (median(walls[long]) - median(walls[short])) / (long - short)
         event = median(events)
         self.notes.append(f"back to back: {event:.2f} us by events, {slope:.2f} us by the judge's clock")
         if slope - event > max(AGREEMENT * event, AGREEMENT_US):

@@ -39,6 +39,10 @@ class LinearRelu:
             torch.randn(7, generator=weights),
         ]
 
+    def repaired(self, variant: str, seed: int) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        return [torch.randn(t.shape, generator=generator) for t in self.draw(variant, seed)]
+
     def evaluate(
         self, tensors: Sequence[torch.Tensor], precision: str, variant: str = "full"
     ) -> list[torch.Tensor]:

@@ -1,0 +1,6 @@
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x.clone()

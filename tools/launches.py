@@ -1,0 +1,42 @@
+"""How a candidate's process is started: the ``runner`` of the judge's methods ``check`` and ``time``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stitch_tui.tools.bench import Bench, Json
+from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.verdict import Build
+
+BOOT = Path(__file__).parent / "worker" / "boot.py"
+
+
+def emulated(emulator: Emulator, build: Build, *, order: int, deadline_s: float) -> Json:
+    """An executable of the emulator's; `order` of its threads as ``Emulator.runner_env`` takes it."""
+    return {
+        "argv": emulator.runner_argv(build),
+        "env": emulator.runner_env(order=order),
+        "deadline_s": deadline_s,
+    }
+
+
+def on_gpu(bench: Bench, build: Build) -> Json:
+    """A shared library from nvcc in a torch-free Python."""
+    return {
+        "argv": [bench.python, str(BOOT), "runner", "cuda"],
+        "load": build.artifact,
+        "device": "cuda",
+        "deadline_s": bench.deadline_s,
+    }
+
+
+def module(bench: Bench, path: Path, environment: Mapping[str, str]) -> Json:
+    """A Python file with ``ModelNew``."""
+    device = "cuda" if bench.cuda else "cpu"
+    return {
+        "argv": [bench.python, str(BOOT), "module_runner", device],
+        "load": str(path.resolve()),
+        "env": dict(environment),
+        "device": device,
+        "module": True,
+        "deadline_s": 4 * bench.deadline_s,
+    }
