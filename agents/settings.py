@@ -99,15 +99,23 @@ class RoleSettings(_Table):
     base_url: str = ""
     """Endpoint, with /v1; empty: OPENAI_BASE_URL."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key; keys never stand in files."""
+    """Name of the environment variable that holds the key; keys never stand in files. Empty: no key."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature; unset: the endpoint's."""
     reasoning_effort: Literal["", "minimal", "low", "medium", "high"] = ""
     """Reasoning effort, where the model has one."""
+    context_tokens: Annotated[int, Field(ge=2048)] = 32768
+    """What prompt and answer may take together; prompts are cut to it, the least relevant first."""
     max_tokens: Annotated[int, Field(ge=0)] = 0
-    """Longest answer; 0: the endpoint's."""
+    """Longest answer; 0: the endpoint's, and a third of context_tokens is kept free for it."""
+    feedback_tokens: Annotated[int, Field(ge=200)] = 3000
+    """Most that compiler, checks and timing say in one prompt, the most relevant first."""
     timeout_seconds: Positive = 600.0
-    """Longest wait for one answer."""
+    """Longest time for one answer."""
+    idle_seconds: Positive = 180.0
+    """Longest silence within an answer, also before its first word."""
+    retries: Annotated[int, Field(ge=0)] = 5
+    """How often a request is made again after a failure that may pass."""
     ca_bundle: str = ""
     """PEM file of certificate authorities."""
     proxy: str = ""
@@ -124,8 +132,6 @@ class ModelSettings(_Table):
     planner: RoleSettings = RoleSettings()
     coder: RoleSettings = RoleSettings()
     verifier: RoleSettings = RoleSettings()
-    judge: RoleSettings = RoleSettings()
-    embedding: RoleSettings = RoleSettings()
 
 
 class GitSettings(_Table):

@@ -16,6 +16,7 @@ from stitch_tui import __version__
 from stitch_tui.commands import ctl, engine, history, project, run, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
+from stitch_tui.tools.redaction import redacted
 
 app = typer.Typer(
     name="stitch",
@@ -139,7 +140,7 @@ def _report(error: Exception, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.GOAL_NOT_MET
     if debug:
-        traceback.print_exception(error)
+        typer.echo(redacted("".join(traceback.format_exception(error))), err=True, nl=False)
     if isinstance(error, StitchError):
         _complain(str(error))
         return error.exit_code
@@ -163,11 +164,13 @@ def _log(error: Exception) -> str:
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:
         path = state_dir("log") / name
-        write_atomically(path, f"stitch {__version__}\n{''.join(traceback.format_exception(error))}")
+        write_atomically(
+            path, redacted(f"stitch {__version__}\n{''.join(traceback.format_exception(error))}")
+        )
     except StitchError as failure:
         return f"no log: {failure}"
     return f"the traceback is in {path}; please report it"
 
 
 def _complain(text: str) -> None:
-    typer.echo(f"stitch: {one_line(text)}", err=True)
+    typer.echo(f"stitch: {one_line(redacted(text))}", err=True)

@@ -14,6 +14,7 @@ from stitch_tui.agents.state import Iteration, Session, SubtaskState
 from stitch_tui.plain_text import columns, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.redaction import redacted
 from stitch_tui.tools.verdict import Flag, Verdict
 
 LABEL = 11
@@ -56,7 +57,7 @@ class NdjsonPrinter:
         """The error, and the end that it made."""
         known = isinstance(error, StitchError)
         code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
-        text = str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}"
+        text = redacted(str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}")
         self(self._next(events.Failed(kind=type(error).__name__, text=text, exit_code=code)))
         self(self._next(events.SessionFinished(status=goal.status(code), exit_code=code, reason=text)))
 
