@@ -9,8 +9,11 @@ from stitch_tui.agents.bench import OpenBench
 from stitch_tui.agents.record import Record
 from stitch_tui.tools import reference as references
 from stitch_tui.tools.atomic_write import replace_file
-from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.gpu import CudaDevice
+from stitch_tui.tools.graph import DType, Graph
+from stitch_tui.tools.roofline import peaks_of
 
+_FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 MEASURE_SECONDS = 10.0
 """Longest time for measuring the reference's nodes."""
 
@@ -24,7 +27,14 @@ async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Gra
         except (OSError, ValidationError):
             record.emit(events.Warned(text="the reference is measured again: its first times are lost"))
     variants = await references.variants(opened.judge)
-    graph = await references.measured(opened.judge, opened.exported.graph, budget_s=MEASURE_SECONDS)
+    peaks = peaks_of(opened.device) if isinstance(opened.device, CudaDevice) else None
+    graph = await references.measured(
+        opened.judge,
+        opened.exported.graph,
+        budget_s=MEASURE_SECONDS,
+        bandwidth=peaks.bandwidth if peaks else None,
+        peak_flops={dtype: peaks.flops(dtype) for dtype in _FLOATS} if peaks else None,
+    )
     replace_file(path, graph.model_dump_json().encode())
     opaque = opened.exported.opaque
     timed = sorted(graph.nodes, key=lambda node: -(node.time_us or 0.0))

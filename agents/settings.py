@@ -50,7 +50,7 @@ class ReferenceSettings(_Table):
 
 class SessionSettings(_Table):
     warm_start: bool = True
-    """With a model as Coder: start from the built-in engine's verified result."""
+    """With a model as Coder, on a GPU: begin with the built-in Coder's version, which it has to beat."""
     idle_minutes: Positive = 60.0
     """An engine that waits this long for a decision ends, resumable."""
 
@@ -62,11 +62,17 @@ class GoalSettings(_Table):
     """What the speedup is held against; best: the fastest of all."""
     stagnation: Count = 3
     """Stop a subtask after this many iterations without improvement."""
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the reference's time that kernels have to cover; a plan with less is not taken."""
+    replan_after: Count = 5
+    """Plan a subtask anew after this many iterations without a correct one, if the Planner is a model."""
 
 
 class LimitSettings(_Table):
     iterations: Count = 15
     """Iterations for each subtask."""
+    replans: Annotated[int, Field(ge=0)] = 2
+    """How often a subtask that gets nowhere is planned anew, in the whole run."""
     minutes: Positive = 120.0
     """Wall time of a run."""
     tokens: Annotated[int, Field(ge=0)] = 0

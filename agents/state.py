@@ -162,6 +162,8 @@ class Plan(_Data):
     subtasks: tuple[Subtask, ...]
     uncovered: tuple[Uncovered, ...] = ()
     note: str = ""
+    revision: int = 0
+    """How often a subtask that got nowhere was planned anew."""
 
 
 class Iteration(_Data):

@@ -6,18 +6,26 @@ waits for a human and where a human's decision turns it back; `ledger` writes it
 """
 
 from time import monotonic
+from typing import Literal
 
 from stitch_tui.agents import events, goal, route
+from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import CodeBrief, Coder, PlanBrief, Planner, Verifier
+from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Candidate, Session, Status, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
+
+_STEPS = (Next.REPAIR, Next.OPTIMISE, Next.REPLAN)
+_END: dict[Next, Literal[SubtaskState.DONE, SubtaskState.SKIPPED]] = {
+    Next.DONE: SubtaskState.DONE,
+    Next.REPLACED: SubtaskState.SKIPPED,
+}
 
 
 class Workflow:
@@ -28,14 +36,13 @@ class Workflow:
         record: Record,
         brief: PlanBrief,
         workspace: Workspace,
-        planner: Planner,
-        coder: Coder,
+        cast: Cast,
         verifier: Verifier,
         gates: Gates,
         settings: Settings,
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
-        self._planner, self._coder, self._verifier = planner, coder, verifier
+        self._cast, self._verifier = cast, verifier
         self._gates, self._settings = gates, settings
         self._ledger = Ledger(record, workspace)
         self._started = monotonic()
@@ -50,11 +57,12 @@ class Workflow:
             return self._finish(limit.exit_code, str(limit))
         except Stopped as stop:
             return self._finish(ExitCode.GOAL_NOT_MET, stop.reason, Status.STOPPED)
-        return self._finish(*goal.reached(self._session, self._settings.goal))
+        covered = self._workspace.coverage(self._session)
+        return self._finish(*goal.reached(self._session, self._settings.goal, covered))
 
     async def _plan(self) -> None:
         async with self._gates.step():
-            plan = await self._planner.plan(self._brief)
+            plan = await self._cast.planner.plan(self._brief)
         self._record.emit(events.PlanProposed(plan=plan))
 
     async def _work(self) -> None:
@@ -73,9 +81,9 @@ class Workflow:
         if self._subtask(id).state is SubtaskState.APPROVED:
             self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
         following = route.route(self._session, self._subtask(id), self._settings)
-        while following.next in (Next.REPAIR, Next.OPTIMISE):
+        while following.next in _STEPS:
             try:
-                following = await self._attempt(id)
+                following = await (self._replan(id) if following.next is Next.REPLAN else self._attempt(id))
             except Overtaken as cause:
                 self._ledger.close(cause)
                 if isinstance(cause, Stopped):
@@ -84,11 +92,10 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
-        done = following.next is Next.DONE
         self._record.emit(
             events.SubtaskFinished(
                 subtask=id,
-                state=SubtaskState.DONE if done else SubtaskState.FAILED,
+                state=_END.get(following.next, SubtaskState.FAILED),
                 best=self._subtask(id).best,
                 reason=following.reason,
             )
@@ -99,11 +106,14 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
-            candidate = await self._coder.code(self._code_brief(id))
+            candidate = await self._cast.coder.code(self._code_brief(id))
             if candidate is None:
                 return route.exhausted(self._subtask(id))
             await self._judge(id, candidate)
-        return route.route(self._session, self._subtask(id), self._settings)
+            following = route.route(self._session, self._subtask(id), self._settings)
+            if following.next in _STEPS:
+                await self._advise(id)
+        return following
 
     async def _judge(self, id: str, candidate: Candidate) -> None:
         number = self._begin(id, route.kind_of_next(self._session.attempts_of(id)))
@@ -113,7 +123,10 @@ class Workflow:
             events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name)
         )
         self._enter(id, SubtaskState.CHECKING)
-        verdict = await self._verifier.verify(number, self._subtask(id), source)
+        if candidate.refused:
+            verdict = route.refused(candidate, self._session.device)
+        else:
+            verdict = await self._verifier.verify(number, self._subtask(id), source)
         outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)))
         self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
         self._gates.check("commit")
@@ -128,7 +141,29 @@ class Workflow:
             device=self._session.device,
             attempts=tuple(a for a in attempts if a.outcome is not Outcome.CANCELLED),
             best=self._session.best_of(subtask),
+            source=self._brief.source,
+            hardware=self._brief.hardware,
         )
+
+    async def _advise(self, id: str) -> None:
+        """What to change, from the last verdict; said by the Verifier's model, where there is one."""
+        *earlier, last = self._session.attempts_of(id)
+        if self._cast.adviser is None or last.verdict is None or (last.candidate and last.candidate.refused):
+            return
+        brief = AdviceBrief(self._brief.graph, self._subtask(id), last, tuple(earlier), self._brief.hardware)
+        if advice := await self._cast.adviser.advise(brief):
+            self._record.emit(events.Advised(iteration=last.number, subtask=id, advice=advice))
+
+    async def _replan(self, id: str) -> Route:
+        """Other subtasks in the place of one that got nowhere, where the Planner knows any."""
+        async with self._gates.step(id):
+            failed = self._subtask(id)
+            reason = route.route(self._session, failed, self._settings).reason
+            plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
+            if plan is None:
+                return Route(Next.GIVE_UP, reason)
+            self._record.emit(events.PlanUpdated(plan=plan))
+        return route.replaced(failed, plan, reason)
 
     # integrate ----------------------------------------------------------------------------------
 

@@ -178,6 +178,15 @@ class PlainPrinter:
             yield f"{'':6}{event.subtask:<9}{event.next} after {subtask.attempts} attempts: {event.reason}"
 
     @_lines.register
+    def _(self, event: events.Advised) -> Iterator[str]:
+        yield f"{'':6}{event.subtask:<9}{event.advice.bottleneck}: {event.advice.change}"
+
+    @_lines.register
+    def _(self, event: events.ModelWaits) -> Iterator[str]:
+        tries = f"attempt {event.attempt} of {event.attempts + 1}"
+        yield f"{event.role}: {event.reason}; again in {event.seconds:.0f} s ({tries})"
+
+    @_lines.register
     def _(self, event: events.Warned) -> Iterator[str]:
         yield f"warning: {event.text}"
 
@@ -210,10 +219,20 @@ def summary(session: Session, end: events.SessionFinished, *, told: str = "") ->
     yield one_line(str(end.status) if end.reason == told else f"{end.status}: {end.reason}")
     if session.plan is not None:
         yield from map(one_line, _scope(session))
+    yield from map(one_line, _paid(session))
     if end.best:
         yield one_line(f"branch {session.branch}, its tip {end.best[:SHA]} holds the best iteration")
     yield ""
     yield from _next_steps(session)
+
+
+def _paid(session: Session) -> Iterator[str]:
+    """What the models took, by role."""
+    for role, used in session.usage.items():
+        counted = "about " if used.estimated else ""
+        cost = f", cost {used.cost:.4g}" if used.cost is not None else ""
+        tokens = f"{counted}{used.input:,} tokens in, {used.output:,} out"
+        yield f"{role}: {tokens} in {_count(used.calls, 'answer')}{cost}"
 
 
 def _rows(session: Session) -> Iterator[tuple[str, ...]]:
