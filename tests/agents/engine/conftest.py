@@ -13,10 +13,10 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from engine_projects import MODEL, ROOT, Project
+from engine_projects import MODEL, ROOT, Project  # noqa: E402
 
-from stitch_tui.tools.judge import Judge
-from stitch_tui.tools.reference import ReferenceOptions
+from stitch_tui.tools.judge import Judge  # noqa: E402
+from stitch_tui.tools.reference import ReferenceOptions  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Whole sessions of `stitch --auto` with models in every role, on the emulator: only the model is scripted."""
+"""Whole sessions with models in every role, judged on the emulator: only the model is scripted."""
 
 import json
 import subprocess
