@@ -8,7 +8,7 @@ from stitch_tui.agents import events
 from stitch_tui.agents.builtin.roles import BuiltinCoder, BuiltinPlanner
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import Adviser, Coder, Planner
-from stitch_tui.agents.settings import RoleSettings, Settings
+from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
 
 if TYPE_CHECKING:
     from stitch_tui.agents.model import ChatModel
@@ -46,16 +46,28 @@ def cast(settings: Settings, record: Record, allow: Callable[[], None]) -> Cast:
     Raises:
         UsageError: a model's settings cannot work.
     """
-    wanted = models_of(settings)
-    if not wanted:
+    if not models_of(settings):
         return Cast(BuiltinPlanner(), BuiltinCoder())
     # the client library takes half a second to import: only runs with a model pay for it
+    from stitch_tui.agents.model import ChatModel
+
+    def model(role: str, chosen: RoleSettings, limits: LimitSettings) -> ChatModel:
+        return ChatModel(role, chosen, limits, record, allow)
+
+    return cast_of(settings, record, model)
+
+
+def cast_of(
+    settings: Settings,
+    record: Record,
+    make: Callable[[str, RoleSettings, LimitSettings], "ChatModel"],
+) -> Cast:
+    """The roles, with models as `make` makes them from a role's name and settings."""
     from stitch_tui.agents.adviser import ModelAdviser
     from stitch_tui.agents.coder import ModelCoder, WarmStart
-    from stitch_tui.agents.model import ChatModel
     from stitch_tui.agents.planner import ModelPlanner
 
-    models = {name: ChatModel(name, role, settings.limits, record, allow) for name, role in wanted.items()}
+    models = {name: make(name, role, settings.limits) for name, role in models_of(settings).items()}
     _announce(models.values(), record)
     planner: Planner = BuiltinPlanner()
     coder: Coder = BuiltinCoder()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from stitch_tui.agents import events
 from stitch_tui.agents.chat.capabilities import Memory, Shape
@@ -14,10 +14,10 @@ from stitch_tui.agents.chat.client import endpoint_of, open_client
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault, fault_of
 from stitch_tui.agents.chat.stream import LENGTH, OnText, Reply, receive
 from stitch_tui.agents.chat.tokens import estimated
-from stitch_tui.agents.record import Record
+from stitch_tui.agents.events import Event
 from stitch_tui.agents.settings import LimitSettings, RoleSettings
-from stitch_tui.agents.state import Message, Usage
-from stitch_tui.tools.errors import LimitReached, UsageError
+from stitch_tui.agents.state import Message, Session, Usage
+from stitch_tui.tools.errors import LimitReached, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
 
 Compose = Callable[[int], Sequence[Message]]
@@ -69,6 +69,17 @@ class Patience:
         return min(self.first_s * 2.0 ** (attempt - 1), self.longest_s) * random.uniform(0.8, 1.2)
 
 
+class Desk(Protocol):
+    """Where a model's exchanges are written down: a session's `Record`."""
+
+    @property
+    def session(self) -> Session:
+        """The state so far: what was used counts against the limits."""
+        ...
+
+    def emit(self, event: Event) -> None: ...
+
+
 Transport = Callable[[dict[str, Any], Reply], Awaitable[None]]
 """Carries one request and fills the reply."""
 
@@ -90,7 +101,7 @@ class ChatModel:
         role: str,
         settings: RoleSettings,
         limits: LimitSettings,
-        record: Record,
+        record: Desk,
         allow: Callable[[], None],
         *,
         patience: Patience | None = None,
@@ -172,7 +183,7 @@ class ChatModel:
             self._memory.keep()
         except asyncio.CancelledError:
             raise
-        except ModelFault as fault:
+        except StitchError as fault:
             problem = str(fault)
             raise
         except Exception as error:  # whatever a client, a proxy or a server may do is one typed failure

@@ -7,7 +7,7 @@ placeholder is never looked at for placeholders.
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,6 +69,17 @@ def built_in(name: str) -> str:
     return (BUILT_IN / f"{name}.md").read_text(encoding="utf-8")
 
 
+def require_known_sections(name: str) -> None:
+    """See that a template asks for nothing that the built-in one of its name does not.
+
+    Raises:
+        UsageError: it does.
+    """
+    text, known = template(name), set(_PLACEHOLDER.findall(built_in(name)))
+    if unknown := sorted(set(_PLACEHOLDER.findall(text)) - known):
+        raise _unknown_section(name, unknown[0], known)
+
+
 def render(name: str, sections: Sequence[Section], budget: int) -> list[Message]:
     """The messages of a template with its sections, cut to `budget` tokens as far as the ranks allow.
 
@@ -79,11 +90,7 @@ def render(name: str, sections: Sequence[Section], budget: int) -> list[Message]
     wanted = set(_PLACEHOLDER.findall(text))
     known = {section.name: section for section in sections}
     if unknown := sorted(wanted - known.keys()):
-        raise UsageError(
-            f"the prompt has no section {unknown[0]}",
-            where=str(own_path(name)),
-            advice=f"there is {', '.join(sorted(known))}; to go back: stitch prompts reset {name}",
-        )
+        raise _unknown_section(name, unknown[0], known)
     used = [section for section in sections if section.name in wanted]
     marks = _MARK_TOKENS * sum(section.foreign for section in used)
     fitted = fit(used, budget - estimated(text) - marks)
@@ -112,6 +119,14 @@ def fit(sections: Sequence[Section], budget: int) -> list[Section]:
         keep = max(estimated(section.text) - over, section.least)
         fitted[at] = replace(section, text=cut_to(section.text, keep) if keep > 0 else "")
     return fitted
+
+
+def _unknown_section(name: str, section: str, known: Iterable[str]) -> UsageError:
+    return UsageError(
+        f"the prompt has no section {section}",
+        where=str(own_path(name)),
+        advice=f"there is {', '.join(sorted(known))}; to go back: stitch prompts reset {name}",
+    )
 
 
 def _shown(section: Section, nonce: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import ctl, engine, history, project, run, settings, verify
+from stitch_tui.commands import ctl, engine, history, project, prompts, replay, run, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.redaction import redacted
@@ -96,8 +96,10 @@ app.command(epilog="Example: stitch restore 4")(history.restore)
 app.command(epilog="Example: stitch apply best --commit")(history.apply)
 app.command(epilog="Example: stitch export out/ 7")(history.export)
 app.add_typer(history.sessions, name="sessions")
+app.command(epilog="Example: stitch replay 20261130-1000-gated_mlp --device emulator")(replay.replay)
 app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
+app.add_typer(prompts.prompts, name="prompts")
 
 
 def _attached() -> bool:

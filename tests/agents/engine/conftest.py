@@ -13,6 +13,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
+from engine_here import Run  # noqa: E402
 from engine_projects import MODEL, ROOT, Project  # noqa: E402
 
 from stitch_tui.tools.judge import Judge  # noqa: E402
@@ -67,3 +68,8 @@ def project(tmp_path: Path, recording: Path, pytestconfig: pytest.Config) -> Ite
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def run(project: Project, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(project, monkeypatch)

@@ -1,19 +1,15 @@
 """Where a session with models goes after each kind of answer, event by event; the judge is a recording."""
 
-import asyncio
 from typing import Any
 
 import pytest
-import scripted_engine
+from engine_here import AUTO, KEY, Run
 from engine_projects import Project, of_type, send, until
 from openai_server import Reply, error
-from scripted_engine import RecordedWorkbench, ScriptedVerifier
 from scripted_model import ADVICE, ScriptedModel, answer, plan, pointwise, settings
 
-from stitch_tui.agents import commands, engine
-from stitch_tui.agents.engine import Parts, Request
+from stitch_tui.agents import commands
 from stitch_tui.agents.events import Event
-from stitch_tui.agents.settings import Settings
 from stitch_tui.tools.iteration import Outcome
 
 CODE = answer(pointwise("v"))
@@ -21,47 +17,10 @@ WHOLE = ["relu", "mul", "layer_norm"]
 LEFT = [(["logcumsumexp", "sigmoid"], "a scan is as fast in PyTorch")]
 FRONT = plan(("front", WHOLE), left=LEFT)
 AGAIN = plan(("relu, doubled", ["relu", "mul"]), ("norm", ["layer_norm"]), left=LEFT)
-KEY = "sk-the-key-of-this-test"
 
 
 def said(printed: list[Event], kind: str) -> list[Any]:
     return [event for event in printed if event.type == kind]
-
-
-AUTO = {"autonomy": {"mode": "auto"}}
-
-
-class Run:
-    """Runs engines in this process, in a project of the test's own."""
-
-    def __init__(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.project, self._monkeypatch = project, monkeypatch
-        for name, value in project.environment.items():
-            if name.startswith("XDG_"):
-                monkeypatch.setenv(name, value)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    def __call__(
-        self, model: ScriptedModel, *roles: str, resume: str | None = None, wrong: Any = (), **tables: Any
-    ) -> tuple[int, list[Event]]:
-        """Exit code and events; `tables` are settings, `wrong` the iterations that are judged so."""
-        files = {"project": str(self.project.folder), "recording": str(self.project.recording)}
-        script = files | {"script": str(self.project.folder.parent / "script.json"), "wrong": wrong}
-        self._monkeypatch.setattr(scripted_engine, "SCRIPT", script)
-        printed: list[Event] = []
-        with model.served() as server:
-            chosen = settings(server.url, *roles) | {"limits": {"iterations": 3}} | AUTO | tables
-            request = Request(
-                self.project.folder, Settings.model_validate(chosen), reference="model.py", resume=resume
-            )
-            parts = Parts(verifier=ScriptedVerifier, workbench=RecordedWorkbench)
-            code = asyncio.run(engine.run(request, printed.append, parts))
-        return int(code), printed
-
-
-@pytest.fixture
-def run(project: Project, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(project, monkeypatch)
 
 
 def test_the_story_of_a_session_with_three_models(run: Run) -> None:
