@@ -13,7 +13,7 @@ from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import CodeBrief, Coder
 from stitch_tui.agents.state import Author, Candidate, Iteration, Message
 from stitch_tui.agents.structured import ANSWER_TOKENS, PROBLEM_TOKENS, with_turns
-from stitch_tui.tools.bundle.rendering import HEADER
+from stitch_tui.tools.bundle.single_file import HEADER
 from stitch_tui.tools.iteration import Kind
 
 ATTEMPTS = 3

@@ -148,6 +148,20 @@ class SubtaskFinished(_Event):
         return _with_subtask(session, self.subtask, state=self.state, best=self.best, reason=self.reason)
 
 
+class SubtaskReopened(_Event):
+    """Its best version turned out to make the program wrong: the work on it goes on without one."""
+
+    type: Literal["subtask.reopened"] = "subtask.reopened"
+    subtask: str
+    reason: str
+
+    def applied_to(self, session: Session) -> Session:
+        reopened = session.model_copy(update={"program": None})
+        return _with_subtask(
+            reopened, self.subtask, state=SubtaskState.APPROVED, best=None, reason=self.reason
+        )
+
+
 class IterationStarted(_Event):
     type: Literal["iteration.started"] = "iteration.started"
     iteration: int
@@ -386,6 +400,7 @@ Event = Annotated[
     | SubtaskStarted
     | SubtaskUpdated
     | SubtaskFinished
+    | SubtaskReopened
     | IterationStarted
     | CoderDelta
     | CodeWritten

@@ -89,6 +89,13 @@ def refused(candidate: Candidate, device: str) -> Verdict:
     )
 
 
+def wrong_in_program(program: Verdict) -> Verdict:
+    """The verdict on a kernel that is correct alone and makes the program wrong."""
+    return program.model_copy(
+        update={"summary": f"correct alone, and wrong in the program: {program.summary}", "timing": None}
+    )
+
+
 def replaced(failed: Subtask, plan: Plan, reason: str) -> Route:
     """What becomes of a subtask in whose place `plan` has others; given up unless they own all its nodes."""
     new = [s for s in plan.subtasks if s.id != failed.id and s.state is SubtaskState.PROPOSED]
@@ -110,7 +117,9 @@ def stitched(session: Session) -> bool:
     best = [subtask.best for subtask in session.subtasks if subtask.best is not None]
     restores = [i.number for i in session.iterations if i.kind is Kind.RESTORE]
     programs = [i.number for i in session.iterations if not i.subtask and i.verdict is not None]
-    return not best or max(programs, default=0) > max(best + restores)
+    if not best:
+        return True
+    return session.program is not None and max(programs, default=0) > max(best + restores)
 
 
 def _dead_end(session: Session, subtask: Subtask, attempts: tuple[Iteration, ...], settings: Settings) -> str:

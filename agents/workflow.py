@@ -5,10 +5,12 @@ story below keeps no state of its own: after a kill it goes on from the state.  
 waits for a human and where a human's decision turns it back; `ledger` writes iterations down.
 """
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import Literal
 
 from stitch_tui.agents import events, goal, route
+from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.ledger import Ledger
@@ -20,6 +22,7 @@ from stitch_tui.agents.state import Candidate, Session, Status, Subtask, Subtask
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.verdict import Verdict
 
 _STEPS = (Next.REPAIR, Next.OPTIMISE, Next.REPLAN)
 _END: dict[Next, Literal[SubtaskState.DONE, SubtaskState.SKIPPED]] = {
@@ -178,10 +181,32 @@ class Workflow:
                 self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
                 self._gates.check("commit")
                 self._ledger.commit(number)
+                if not verdict.correct:
+                    await self._reopen_guilty(number, verdict)
         except Overtaken as cause:
             self._ledger.close(cause)
             if isinstance(cause, Stopped):
                 raise
+
+    async def _reopen_guilty(self, number: int, wrong: Verdict) -> None:
+        """Find the kernel that makes the program wrong, and take its subtask up again."""
+
+        async def passes(part: Sequence[str]) -> bool:
+            bundle = self._workspace.write_bundle(self._session, part)
+            verdict = await self._verifier.verify_program(number, bundle)
+            said = f"the program with {', '.join(part)} alone is {verdict.category}"
+            self._record.emit(events.Warned(text=said))
+            return verdict.correct
+
+        kept = {s.id: s.best for s in self._session.subtasks if s.best is not None}
+        id = await guilty(list(kept), passes)
+        if id is None or (best := kept[id]) is None:
+            return
+        alone = route.wrong_in_program(wrong)
+        self._record.emit(
+            events.VerdictReached(iteration=best, subtask=id, verdict=alone, outcome=Outcome.WRONG)
+        )
+        self._record.emit(events.SubtaskReopened(subtask=id, reason=alone.summary))
 
     def _finish(self, code: ExitCode, reason: str, status: Status | None = None) -> ExitCode:
         self._record.emit(

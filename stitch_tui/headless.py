@@ -178,6 +178,10 @@ class PlainPrinter:
             yield f"{'':6}{event.subtask:<9}{event.next} after {subtask.attempts} attempts: {event.reason}"
 
     @_lines.register
+    def _(self, event: events.SubtaskReopened) -> Iterator[str]:
+        yield f"{'':6}{event.subtask:<9}reopened: {event.reason}"
+
+    @_lines.register
     def _(self, event: events.Advised) -> Iterator[str]:
         yield f"{'':6}{event.subtask:<9}{event.advice.bottleneck}: {event.advice.change}"
 

@@ -29,18 +29,36 @@ class Run:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def __call__(
-        self, model: ScriptedModel, *roles: str, resume: str | None = None, wrong: Any = (), **tables: Any
+        self,
+        model: ScriptedModel,
+        *roles: str,
+        resume: str | None = None,
+        wrong: Any = (),
+        guilty: str = "",
+        **tables: Any,
     ) -> tuple[int, list[Event]]:
-        """Exit code and events; `tables` are settings, `wrong` the iterations that are judged so."""
+        """Exit code and events; `tables` are settings, `wrong` and `guilty` as in `scripted_engine`."""
         with model.served() as server:
-            return self.with_settings(settings(server.url, *roles) | tables, resume=resume, wrong=wrong)
+            return self.with_settings(
+                settings(server.url, *roles) | tables, resume=resume, wrong=wrong, guilty=guilty
+            )
 
     def with_settings(
-        self, tables: dict[str, Any], *, resume: str | None = None, wrong: Any = (), **parts: Any
+        self,
+        tables: dict[str, Any],
+        *,
+        resume: str | None = None,
+        wrong: Any = (),
+        guilty: str = "",
+        **parts: Any,
     ) -> tuple[int, list[Event]]:
         """The same with other parts than the settings give."""
         files = {"project": str(self.project.folder), "recording": str(self.project.recording)}
-        script = files | {"script": str(self.project.folder.parent / "script.json"), "wrong": wrong}
+        script = files | {
+            "script": str(self.project.folder.parent / "script.json"),
+            "wrong": wrong,
+            "guilty": guilty,
+        }
         self._monkeypatch.setattr(scripted_engine, "SCRIPT", script)
         printed: list[Event] = []
         chosen = {"limits": {"iterations": 3}} | AUTO | tables

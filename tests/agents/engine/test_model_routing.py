@@ -103,8 +103,8 @@ def test_a_hot_node_is_left_out_only_with_a_reason(run: Run) -> None:
 
 def test_a_plan_that_covers_less_than_the_goal_is_not_taken(run: Run) -> None:
     model = ScriptedModel([plan(("front", ["relu"])), FRONT], [CODE])
-    _, printed = run(model, "planner", "coder", goal={"min_coverage": 0.99})
-    assert "99% are wanted" in model.prompts["planner"][1]
+    _, printed = run(model, "planner", "coder", goal={"min_coverage": 1.0})
+    assert "100% are wanted" in model.prompts["planner"][1]
     assert any("the built-in plan is used" in event.text for event in said(printed, "warning"))
 
 
@@ -150,6 +150,24 @@ def test_a_plan_anew_that_drops_the_hard_part_is_no_success(run: Run) -> None:
     code, _ = run(model, "planner", "coder", wrong=[1, 2], limits={"iterations": 9}, goal={"replan_after": 2})
     assert code == 1
     assert run.project.session.subtask("s01").state == "failed"
+
+
+def test_a_kernel_that_makes_the_program_wrong_is_found_and_its_subtask_reopened(run: Run) -> None:
+    coder = [CODE, answer(pointwise("v * 3.0f")), answer(pointwise("v * 4.0f"))]
+    model = ScriptedModel([AGAIN], coder)
+    code, printed = run(model, "planner", "coder", wrong=[0], guilty="v * 3.0f")
+    assert code == 0
+    (reopened,) = said(printed, "subtask.reopened")
+    assert reopened.subtask == "s02"
+    assert "wrong in the program" in model.prompts["coder"][2]
+    outcomes = [(i.subtask, i.outcome) for i in run.project.session.iterations if i.verdict]
+    assert outcomes == [
+        ("s01", Outcome.KEPT),
+        ("s02", Outcome.WRONG),
+        ("", Outcome.WRONG),
+        ("s02", Outcome.KEPT),
+        ("", Outcome.KEPT),
+    ]
 
 
 FAULTS = {
