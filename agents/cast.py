@@ -37,6 +37,18 @@ def names_of(settings: Settings) -> dict[str, str]:
     return {name: models[name].model if name in models else "builtin" for name in ROLES}
 
 
+def require_endpoints(settings: Settings) -> None:
+    """See that each role that is a model has an endpoint, a model's name and a key, before anything begins.
+
+    Raises:
+        UsageError: one has not.
+    """
+    for name, role in models_of(settings).items():
+        from stitch_tui.agents.chat.client import endpoint_of, key_of
+
+        key_of(role, name, endpoint_of(role, name))
+
+
 def cast(settings: Settings, record: Record, allow: Callable[[], None]) -> Cast:
     """The roles; those that leave this machine are announced with what is sent there.
 

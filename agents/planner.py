@@ -9,7 +9,7 @@ from stitch_tui.agents.prompt_text import HOT, history, hot_nodes, node_table
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import PlanBrief
-from stitch_tui.agents.state import Message, Plan, Session, Subtask, SubtaskState
+from stitch_tui.agents.state import Message, Plan, Session, Subtask
 from stitch_tui.agents.structured import Rejected, Unusable, ask_for
 
 PROMPT = "planner-plan"
@@ -48,7 +48,8 @@ class ModelPlanner:
         Raises:
             StitchError: as `ChatModel.ask` raises them.
         """
-        stay = [s for s in session.subtasks if s.id != failed.id and s.state is not SubtaskState.SKIPPED]
+        anew = set(failed.region.nodes)
+        stay = [s for s in session.subtasks if anew.isdisjoint(s.region.nodes)]
         taken = [subtask.region for subtask in stay]
         claimed = {node for region in taken for node in region.nodes}
         within = [node.id for node in brief.graph.nodes if node.id not in claimed]

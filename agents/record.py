@@ -5,7 +5,7 @@ from collections.abc import Callable
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.state import Session
-from stitch_tui.tools.redaction import holds_secret, redacted_data
+from stitch_tui.tools.redaction import has_secrets, holds_secret, redacted_data
 
 Listener = Callable[[Event], None]
 
@@ -28,7 +28,7 @@ class Record:
         return self._journal.seq
 
     def emit(self, event: Event) -> None:
-        if holds_secret(event.model_dump_json()):
+        if has_secrets() and holds_secret(event.model_dump_json()):
             event = type(event).model_validate(redacted_data(event.model_dump(mode="json")))
         written = self._journal.append(event)
         self.session = written.applied_to(self.session)

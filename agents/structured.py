@@ -98,11 +98,19 @@ def strict_schema(wanted: type[BaseModel]) -> dict[str, object]:
 
 
 def with_turns(compose: Compose, turns: Sequence[Message]) -> Compose:
-    """The prompt that `compose` makes, with more messages behind it, all within the budget."""
-    size = sum(estimated(turn.content) for turn in turns)
+    """The prompt that `compose` makes, with more messages behind it, all within the budget.
+
+    What a model said before is cut to an eighth of the budget.
+    """
 
     def composed(budget: int) -> list[Message]:
-        return [*compose(budget - size), *turns]
+        last = [
+            turn.model_copy(update={"content": cut_to(turn.content, budget // 8)})
+            if turn.role == "assistant"
+            else turn
+            for turn in turns
+        ]
+        return [*compose(budget - sum(estimated(turn.content) for turn in last)), *last]
 
     return composed
 

@@ -42,6 +42,11 @@ def redacted_data(data: Any) -> Any:
     return data
 
 
+def has_secrets() -> bool:
+    """Is there anything to hide?"""
+    return bool(_hidden)
+
+
 def holds_secret(text: str) -> bool:
     """Does `text` hold a hidden secret?"""
     return any(secret in text for secret in _hidden)

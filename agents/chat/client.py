@@ -57,15 +57,13 @@ def endpoint_of(settings: RoleSettings, role: str) -> Endpoint:
     return Endpoint(settings.base_url.rstrip("/"))
 
 
-def open_client(
+def key_of(
     settings: RoleSettings, role: str, endpoint: Endpoint, environ: Mapping[str, str] = os.environ
-) -> AsyncOpenAI:
-    """A client that retries nothing by itself; its key and secret headers are hidden from now on.
-
-    A proxy of the environment is not used for this machine's own servers.
+) -> str:
+    """The role's key, hidden from now on; empty where none is needed.
 
     Raises:
-        UsageError: the CA bundle, the proxy or the variable with the key cannot be used.
+        UsageError: the environment does not hold the variable that the settings name.
     """
     key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
     if not key and not endpoint.is_local and settings.api_key_env:
@@ -76,6 +74,20 @@ def open_client(
             advice=f"export {settings.api_key_env}=..., or set api_key_env to an empty text if it needs none",
         )
     hide(key)
+    return key
+
+
+def open_client(
+    settings: RoleSettings, role: str, endpoint: Endpoint, environ: Mapping[str, str] = os.environ
+) -> AsyncOpenAI:
+    """A client that retries nothing by itself; its key and secret headers are hidden from now on.
+
+    A proxy of the environment is not used for this machine's own servers.
+
+    Raises:
+        UsageError: the CA bundle, the proxy or the variable with the key cannot be used.
+    """
+    key = key_of(settings, role, endpoint, environ)
     hide_headers(settings.headers)
     hide_userinfo(settings.proxy)
     encrypted = "https" in (urlsplit(url).scheme for url in (endpoint.url, settings.proxy))

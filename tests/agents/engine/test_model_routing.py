@@ -10,6 +10,7 @@ from scripted_model import ADVICE, ScriptedModel, answer, plan, pointwise, setti
 
 from stitch_tui.agents import commands
 from stitch_tui.agents.events import Event
+from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.iteration import Outcome
 
 CODE = answer(pointwise("v"))
@@ -221,3 +222,9 @@ def test_a_redirect_now_stops_the_stream_and_reaches_the_next_prompt(project: Pr
     assert cut.answer
     assert CODE.startswith(cut.answer)
     assert "A person directs you: use float4" in model.prompts["coder"][1]
+
+
+def test_settings_that_cannot_work_end_a_run_before_it_begins(run: Run) -> None:
+    with pytest.raises(UsageError, match="no endpoint for this role"):
+        run.with_settings({"models": {"coder": {"provider": "openai", "model": "tiny"}}})
+    assert not (run.project.folder / ".stitch").exists()
