@@ -1,5 +1,6 @@
 """Where a session with models goes after each kind of answer, event by event; the judge is a recording."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -228,3 +229,16 @@ def test_settings_that_cannot_work_end_a_run_before_it_begins(run: Run) -> None:
     with pytest.raises(UsageError, match="no endpoint for this role"):
         run.with_settings({"models": {"coder": {"provider": "openai", "model": "tiny"}}})
     assert not (run.project.folder / ".stitch").exists()
+
+
+def test_a_key_that_the_endpoint_sends_back_is_nowhere(run: Run) -> None:
+    source = f"// {KEY}\n{pointwise('v')}"
+    model = ScriptedModel([{**FRONT, "analysis": KEY}], [answer(source, strategy=KEY)], [ADVICE])
+    code, printed = run(model, "planner", "coder", "verifier")
+    assert code == 0
+    git = ["git", "-C", str(run.project.folder), "log", "--all", "-p", "--format=%B"]
+    log = subprocess.run(git, capture_output=True, check=True).stdout.decode()
+    files = [path.read_bytes() for path in (run.project.folder / ".stitch").rglob("*") if path.is_file()]
+    shown = "".join(event.model_dump_json() for event in printed)
+    assert KEY not in log + shown + b"".join(files).decode(errors="replace")
+    assert "[redacted]" in log
