@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from stitch_tui.agents import events, goal, journal, presence
 from stitch_tui.agents.bench import OpenBench, Workbench
-from stitch_tui.agents.builtin.roles import BuiltinCoder, BuiltinPlanner
+from stitch_tui.agents.cast import Cast, cast, names_of, require_endpoints
 from stitch_tui.agents.control import Control
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.gates import Gates, Overtaken
@@ -18,10 +18,11 @@ from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.presence import Presence
 from stitch_tui.agents.profile import measured_graph
+from stitch_tui.agents.prompt_text import hardware
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import Coder, PlanBrief, Planner, Verifier
+from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.server import Server
-from stitch_tui.agents.settings import ReferenceSettings, RoleSettings, Settings
+from stitch_tui.agents.settings import ReferenceSettings, Settings
 from stitch_tui.agents.state import Session, Status
 from stitch_tui.agents.verifier import ToolVerifier
 from stitch_tui.agents.workflow import Workflow
@@ -41,8 +42,7 @@ OPTIONS = {"mode", "dtype", "matmul_precision", "allow_tf32_conv"}
 class Parts:
     """What a run is made of; the Verifier is made once the graph is known."""
 
-    planner: Planner = field(default_factory=BuiltinPlanner)
-    coder: Coder = field(default_factory=BuiltinCoder)
+    cast: Callable[[Settings, Record, Callable[[], None]], Cast] = cast
     verifier: Callable[[Workbench, Graph, Record, Gates], Verifier] = ToolVerifier
     workbench: Callable[[Path, Settings, str, str], Workbench] = Workbench
 
@@ -69,7 +69,7 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
     Raises:
         StitchError: the run could not begin; no event was emitted.
     """
-    _require_supported(request.settings)
+    require_endpoints(request.settings)
     git = request.settings.git
     history = History.open(request.project, prefix=git.branch_prefix, author=git.author)
     with interruptible() as interruption:
@@ -201,6 +201,7 @@ class _Engine:
         await self._server.start(self._here.bind())
         self._here.announce(self._record.session.id)
         self._announce(opened)
+        roles = self._parts.cast(self._settings, self._record, lambda: self._gates.check("network"))
         async with self._gates.step():
             graph = await measured_graph(opened, self._record, self._folder)
             layout = await read_layout(opened.judge)
@@ -216,12 +217,10 @@ class _Engine:
             device=str(opened.device),
             notes=tuple(note.text for note in opened.summary.notes),
             peaks=None if isinstance(opened.device, EmulatorDevice) else peaks_of(opened.device),
+            hardware=hardware(opened.device),
         )
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
-        planner, coder = self._parts.planner, self._parts.coder
-        workflow = Workflow(
-            self._record, brief, workspace, planner, coder, verifier, self._gates, self._settings
-        )
+        workflow = Workflow(self._record, brief, workspace, roles, verifier, self._gates, self._settings)
         return await workflow.run()
 
     def _announce(self, opened: OpenBench) -> None:
@@ -239,7 +238,7 @@ class _Engine:
                 tip=self._started.sha,
                 target=self._request.reference,
                 options=self._settings.reference.model_dump(mode="json", include=OPTIONS),
-                roles={"planner": "builtin", "coder": "builtin", "verifier": "builtin"},
+                roles=names_of(self._settings),
             )
         )
         self._history.open_branch(self._started.branch, self._started.sha)
@@ -266,22 +265,6 @@ class _Engine:
             return ""
         self._ledger.close(Overtaken(reason))
         return self._ledger.seal()
-
-
-def _require_supported(settings: Settings) -> None:
-    """Refuse what this version cannot do, instead of doing something else.
-
-    Raises:
-        UsageError: a role asks for a model.
-    """
-    for name in ("planner", "coder", "verifier"):
-        role: RoleSettings = getattr(settings.models, name)
-        if role.provider != "builtin":
-            raise UsageError(
-                "this version has built-in roles only",
-                where=f"models.{name}.provider",
-                advice='set it to "builtin"',
-            )
 
 
 def _require_reachable(settings: Settings, opened: OpenBench, known: Session | None) -> None:

@@ -11,7 +11,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from stitch_tui.agents.state import Candidate, Iteration, Plan, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.state import (
+    Advice,
+    Candidate,
+    Iteration,
+    Message,
+    Plan,
+    Session,
+    Status,
+    Subtask,
+    SubtaskState,
+    Usage,
+)
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Build, Finding, Timing, Trial, Verdict
 
@@ -135,6 +146,20 @@ class SubtaskFinished(_Event):
 
     def applied_to(self, session: Session) -> Session:
         return _with_subtask(session, self.subtask, state=self.state, best=self.best, reason=self.reason)
+
+
+class SubtaskReopened(_Event):
+    """Its best version turned out to make the program wrong: the work on it goes on without one."""
+
+    type: Literal["subtask.reopened"] = "subtask.reopened"
+    subtask: str
+    reason: str
+
+    def applied_to(self, session: Session) -> Session:
+        reopened = session.model_copy(update={"program": None})
+        return _with_subtask(
+            reopened, self.subtask, state=SubtaskState.APPROVED, best=None, reason=self.reason
+        )
 
 
 class IterationStarted(_Event):
@@ -278,6 +303,63 @@ class Decision(_Event):
         return decided
 
 
+class Advised(_Event):
+    """The Verifier's diagnosis of an iteration, and the one change that it recommends."""
+
+    type: Literal["advice"] = "advice"
+    iteration: int
+    subtask: str
+    advice: Advice
+
+    def applied_to(self, session: Session) -> Session:
+        return _with_iteration(session, self.iteration, advice=self.advice)
+
+
+class Exchanged(_Event):
+    """One request to a model and what came back, whole, partial or not at all; secrets are masked."""
+
+    type: Literal["exchange"] = "exchange"
+    role: str
+    stage: str
+    """What was asked for: plan, draft, repair, ..."""
+    subtask: str = ""
+    model: str
+    messages: tuple[Message, ...] = ()
+    """Empty when the same request is made again after a failure."""
+    answer: str = ""
+    reasoning: str = ""
+    finish: str = ""
+    """The endpoint's finish_reason; empty when the answer did not end."""
+    problem: str = ""
+    """Why the answer is not whole: cut, cancelled, refused."""
+    seconds: float = 0.0
+
+
+class UsageCounted(_Event):
+    type: Literal["usage"] = "usage"
+    role: str
+    model: str
+    usage: Usage
+
+    def applied_to(self, session: Session) -> Session:
+        known = session.usage.get(self.role)
+        usage = {**session.usage, self.role: known + self.usage if known else self.usage}
+        return session.model_copy(update={"usage": usage})
+
+
+class ModelWaits(_Event):
+    """A model's endpoint failed, and is asked again after a pause."""
+
+    type: Literal["model.waiting"] = "model.waiting"
+    role: str
+    reason: str
+    seconds: float
+    """Until the next attempt, from this event's time."""
+    attempt: int
+    attempts: int
+    """Most that are made."""
+
+
 class Warned(_Event):
     type: Literal["warning"] = "warning"
     text: str
@@ -318,6 +400,7 @@ Event = Annotated[
     | SubtaskStarted
     | SubtaskUpdated
     | SubtaskFinished
+    | SubtaskReopened
     | IterationStarted
     | CoderDelta
     | CodeWritten
@@ -330,6 +413,10 @@ Event = Annotated[
     | CommitIntended
     | IterationCommitted
     | Decision
+    | Advised
+    | Exchanged
+    | UsageCounted
+    | ModelWaits
     | Warned
     | Failed
     | SessionFinished,

@@ -19,7 +19,7 @@ from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.errors import Denied, LimitReached
 from stitch_tui.tools.iteration import Outcome
 
-Action = Literal["write", "build", "run", "commit"]
+Action = Literal["write", "build", "run", "commit", "network"]
 
 
 class Overtaken(Exception):
@@ -80,7 +80,8 @@ class Gates:
             Denied: a deny rule names the action.
         """
         if action in self._deny:
-            raise Denied(f"a rule denies this run to {action}", where="autonomy.deny")
+            what = "ask a model" if action == "network" else action
+            raise Denied(f"a rule denies this run to {what}", where="autonomy.deny")
         step = self._step
         if step is not None and step.generation != self._record.session.generation:
             raise step.cause or Stopped("overtaken")

@@ -20,8 +20,12 @@ def status(code: ExitCode) -> Status:
     return _STATUS.get(code, Status.FAILED)
 
 
-def reached(session: Session, goal: GoalSettings) -> tuple[ExitCode, str]:
-    """The exit code of a session whose subtasks have all ended, and why in a sentence."""
+def reached(session: Session, goal: GoalSettings, coverage: float) -> tuple[ExitCode, str]:
+    """The exit code of a session whose subtasks have all ended, and why in a sentence.
+
+    Args:
+        coverage: share of the reference's time in kernels that were kept, 0..1.
+    """
     subtasks = session.plan.subtasks if session.plan else ()
     wanted = [s for s in subtasks if s.state is not SubtaskState.SKIPPED]
     if not wanted:
@@ -37,6 +41,11 @@ def reached(session: Session, goal: GoalSettings) -> tuple[ExitCode, str]:
         return ExitCode.GOAL_NOT_MET, f"the stitched program is not correct: {session.program.summary}"
     if Flag.QUARANTINED in session.program.flags:
         return ExitCode.UNPROVEN, f"the stitched program's time is not believed: {session.program.summary}"
+    if coverage < goal.min_coverage:
+        return (
+            ExitCode.GOAL_NOT_MET,
+            f"kernels cover {coverage:.0%} of the time, goal {goal.min_coverage:.0%}",
+        )
     if goal.speedup:
         return _speedup(session.program, goal)
     return ExitCode.GOAL_MET, f"{len(wanted)} subtask{'s' * (len(wanted) > 1)} and the program correct"

@@ -97,11 +97,14 @@ def taken_back(session: Session, id: str) -> Plan:
     """The plan with a skipped subtask approved again, its best version what it was.
 
     Raises:
-        Refused: it is not skipped.
+        Refused: it is not skipped, or others have taken its place.
     """
     old = named(session, id)
     if old.state is not SubtaskState.SKIPPED:
         raise Refused("is not skipped", where=id)
+    for other in session.subtasks:
+        if other.id != id and set(other.region.nodes) & set(old.region.nodes):
+            raise Refused("cannot be taken back", where=id, why=f"{other.id} has taken its place")
     kept = [i.number for i in session.attempts_of(id) if i.outcome is Outcome.KEPT]
     best = kept[-1] if kept else None
     again = old.model_copy(update={"state": SubtaskState.APPROVED, "reason": "", "best": best})

@@ -13,6 +13,7 @@ from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import DType, Graph
 from stitch_tui.tools.roofline import peaks_of
 
+_FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 MEASURE_SECONDS = 10.0
 """Longest time for measuring the reference's nodes."""
 

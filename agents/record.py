@@ -5,12 +5,17 @@ from collections.abc import Callable
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.state import Session
+from stitch_tui.tools.redaction import has_secrets, holds_secret, redacted_data
 
 Listener = Callable[[Event], None]
 
 
 class Record:
-    """Every change of a session goes through `emit`: journalled first, then folded, then shown."""
+    """Every change of a session goes through `emit`: journalled first, then folded, then shown.
+
+    An event that holds a secret has it masked before anything else: so neither journal nor commits nor
+    viewers ever see it.
+    """
 
     def __init__(self, journal: Journal, *listeners: Listener, session: Session | None = None) -> None:
         self._journal, self._listeners = journal, listeners
@@ -23,6 +28,8 @@ class Record:
         return self._journal.seq
 
     def emit(self, event: Event) -> None:
+        if has_secrets() and holds_secret(event.model_dump_json()):
+            event = type(event).model_validate(redacted_data(event.model_dump(mode="json")))
         written = self._journal.append(event)
         self.session = written.applied_to(self.session)
         for listener in self._listeners:

@@ -1,10 +1,10 @@
-"""The three roles as interfaces.  Each has a built-in implementation and one that asks a model."""
+"""The roles as interfaces.  Each has a built-in implementation and one that asks a model."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from stitch_tui.agents.state import Candidate, Iteration, Plan, Subtask
+from stitch_tui.agents.state import Advice, Candidate, Iteration, Plan, Session, Subtask
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.roofline import Peaks
 from stitch_tui.tools.verdict import Verdict
@@ -22,6 +22,8 @@ class PlanBrief:
     """The task doctor's findings."""
     peaks: Peaks | None = None
     """What the device can do at best; None on the emulator, or where it is not known."""
+    hardware: str = ""
+    """The device, described for a model."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,29 @@ class CodeBrief:
     """Earlier attempts at this subtask, oldest first, without those that were cancelled."""
     best: Iteration | None = None
     """The best correct attempt: where to start from."""
+    source: str = ""
+    """The reference's source text."""
+    hardware: str = ""
+
+
+@dataclass(frozen=True)
+class AdviceBrief:
+    """What an Adviser is told: one judged attempt, and those before it."""
+
+    graph: Graph
+    subtask: Subtask
+    attempt: Iteration
+    earlier: tuple[Iteration, ...] = ()
+    hardware: str = ""
 
 
 class Planner(Protocol):
     async def plan(self, brief: PlanBrief) -> Plan:
         """Cut the program into subtasks, hottest first."""
+        ...
+
+    async def replan(self, brief: PlanBrief, session: Session, failed: Subtask, reason: str) -> Plan | None:
+        """Other subtasks for the nodes of one that got nowhere; None when there is no other way to cut."""
         ...
 
 
@@ -56,4 +76,10 @@ class Verifier(Protocol):
 
     async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
         """Judge the stitched program end to end."""
+        ...
+
+
+class Adviser(Protocol):
+    async def advise(self, brief: AdviceBrief) -> Advice | None:
+        """What to change next, from what the Verifier measured; None: nothing to say."""
         ...

@@ -3,17 +3,26 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from stitch_tui.agents.prompt_text import fingerprint
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
+from stitch_tui.agents.state import Candidate, Iteration, Plan, Session, Subtask, SubtaskState
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.region_form import form_of
 from stitch_tui.tools.verdict import Category, Flag, Verdict
 
+SAME_FAILURES = 4
+"""Failures of one kind in a row that end a subtask's way."""
+IGNORED = 2
+"""Recommendations in a row that were not followed."""
+
 
 class Next(StrEnum):
     REPAIR = "repair"
     OPTIMISE = "optimise"
+    REPLAN = "replan"
+    REPLACED = "replaced"
+    """Other subtasks have taken its place."""
     DONE = "done"
     GIVE_UP = "give up"
 
@@ -61,6 +70,8 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
     if last is None or not last.correct:
         if spent:
             return Route(Next.GIVE_UP if subtask.best is None else Next.DONE, _limit(len(attempts)))
+        if dead_end := _dead_end(session, subtask, attempts, settings):
+            return Route(Next.REPLAN, dead_end)
         cut_short = "the last attempt was cut short"
         return Route(Next.REPAIR, cut_short if last is None else "the last attempt was not correct")
     if attempts[-1].outcome is Outcome.REDIRECTED:
@@ -95,6 +106,29 @@ def loses(session: Session, subtask: Subtask) -> str:
     return f"left to PyTorch, which is faster: {theirs:.1f} us, the best kernel {ours:.1f} us"
 
 
+def refused(candidate: Candidate, device: str) -> Verdict:
+    """The verdict on an answer that holds no candidate: nothing of it was built."""
+    return Verdict(
+        category=Category.BUILD_ERROR, device=device, summary=f"no candidate in it: {candidate.refused}"
+    )
+
+
+def wrong_in_program(program: Verdict) -> Verdict:
+    """The verdict on a kernel that is correct alone and makes the program wrong."""
+    return program.model_copy(
+        update={"summary": f"correct alone, and wrong in the program: {program.summary}", "timing": None}
+    )
+
+
+def replaced(failed: Subtask, plan: Plan, reason: str) -> Route:
+    """What becomes of a subtask in whose place `plan` has others; given up unless they own all its nodes."""
+    new = [s for s in plan.subtasks if s.id != failed.id and s.state is SubtaskState.PROPOSED]
+    owned = {node for subtask in new for node in subtask.region.nodes}
+    if left := [node for node in failed.region.nodes if node not in owned]:
+        return Route(Next.GIVE_UP, f"{reason}; {', '.join(left[:5])} left to PyTorch")
+    return Route(Next.REPLACED, f"{reason}; planned anew as {', '.join(s.id for s in new)}")
+
+
 def exhausted(subtask: Subtask) -> Route:
     """What follows when the Coder has nothing left to try."""
     if subtask.best is None:
@@ -107,7 +141,31 @@ def stitched(session: Session) -> bool:
     best = [subtask.best for subtask in session.subtasks if subtask.best is not None]
     restores = [i.number for i in session.iterations if i.kind is Kind.RESTORE]
     programs = [i.number for i in session.iterations if not i.subtask and i.verdict is not None]
-    return not best or max(programs, default=0) > max(best + restores)
+    if not best:
+        return True
+    return session.program is not None and max(programs, default=0) > max(best + restores)
+
+
+def _dead_end(session: Session, subtask: Subtask, attempts: tuple[Iteration, ...], settings: Settings) -> str:
+    """Why a subtask without a correct version should be planned anew, or empty.
+
+    Only a Planner that is a model knows another way, and only so often.
+    """
+    revision = session.plan.revision if session.plan else 0
+    no_other_way = settings.models.planner.provider == "builtin" or revision >= settings.limits.replans
+    redirected = attempts[-1].outcome is Outcome.REDIRECTED
+    if subtask.best is not None or subtask.opaque or no_other_way or redirected:
+        return ""
+    judged = [attempt for attempt in attempts if attempt.verdict is not None]
+    if len(judged) >= settings.goal.replan_after:
+        return f"{len(judged)} attempts, and none was correct"
+    failures = [fingerprint(attempt) for attempt in judged[-SAME_FAILURES:]]
+    if len(failures) == SAME_FAILURES and len(set(failures)) == 1:
+        return f"{SAME_FAILURES} attempts in a row failed in the same way"
+    followed = [attempt.candidate.followed for attempt in judged[-IGNORED:] if attempt.candidate]
+    if followed == [False] * IGNORED:
+        return f"what was recommended was not followed {IGNORED} times"
+    return ""
 
 
 def _limit(attempts: int) -> str:

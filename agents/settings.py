@@ -50,7 +50,7 @@ class ReferenceSettings(_Table):
 
 class SessionSettings(_Table):
     warm_start: bool = True
-    """With a model as Coder: start from the built-in engine's verified result."""
+    """With a model as Coder, on a GPU: begin with the built-in Coder's version, which it has to beat."""
     idle_minutes: Positive = 60.0
     """An engine that waits this long for a decision ends, resumable."""
 
@@ -62,11 +62,17 @@ class GoalSettings(_Table):
     """What the speedup is held against; best: the fastest of all."""
     stagnation: Count = 3
     """Stop a subtask after this many iterations without improvement."""
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the reference's time that kernels have to cover; a plan with less is not taken."""
+    replan_after: Count = 5
+    """Plan a subtask anew after this many iterations without a correct one, if the Planner is a model."""
 
 
 class LimitSettings(_Table):
     iterations: Count = 15
     """Iterations for each subtask."""
+    replans: Annotated[int, Field(ge=0)] = 2
+    """How often a subtask that gets nowhere is planned anew, in the whole run."""
     minutes: Positive = 120.0
     """Wall time of a run."""
     tokens: Annotated[int, Field(ge=0)] = 0
@@ -99,15 +105,23 @@ class RoleSettings(_Table):
     base_url: str = ""
     """Endpoint, with /v1; empty: OPENAI_BASE_URL."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key; keys never stand in files."""
+    """Name of the environment variable that holds the key; keys never stand in files. Empty: no key."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature; unset: the endpoint's."""
     reasoning_effort: Literal["", "minimal", "low", "medium", "high"] = ""
     """Reasoning effort, where the model has one."""
+    context_tokens: Annotated[int, Field(ge=2048)] = 32768
+    """What prompt and answer may take together; prompts are cut to it, the least relevant first."""
     max_tokens: Annotated[int, Field(ge=0)] = 0
-    """Longest answer; 0: the endpoint's."""
+    """Longest answer; 0: the endpoint's, and a third of context_tokens is kept free for it."""
+    feedback_tokens: Annotated[int, Field(ge=200)] = 3000
+    """Most that compiler, checks and timing say in one prompt, the most relevant first."""
     timeout_seconds: Positive = 600.0
-    """Longest wait for one answer."""
+    """Longest time for one answer."""
+    idle_seconds: Positive = 180.0
+    """Longest silence within an answer, also before its first word."""
+    retries: Annotated[int, Field(ge=0)] = 5
+    """How often a request is made again after a failure that may pass."""
     ca_bundle: str = ""
     """PEM file of certificate authorities."""
     proxy: str = ""
@@ -124,8 +138,6 @@ class ModelSettings(_Table):
     planner: RoleSettings = RoleSettings()
     coder: RoleSettings = RoleSettings()
     verifier: RoleSettings = RoleSettings()
-    judge: RoleSettings = RoleSettings()
-    embedding: RoleSettings = RoleSettings()
 
 
 class GitSettings(_Table):

@@ -1,7 +1,7 @@
 """The session as data: plan, subtasks, iterations.  Pure; it changes only by folding in events."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -52,6 +52,74 @@ class Candidate(_Data):
     strategy: str
     note: str = ""
     author: Author = Author.BUILTIN
+    refused: str = ""
+    """Why it is not even built: what a model answered holds no candidate that keeps the contract."""
+    followed: bool | None = None
+    """Did it do what the Verifier recommended, by its author's word; None: nothing was recommended."""
+
+
+class Bottleneck(StrEnum):
+    """What limits a kernel or a program."""
+
+    MEMORY = "memory"
+    COMPUTE = "compute"
+    LATENCY = "latency"
+    LAUNCH = "launch"
+    HOST = "host"
+    CORRECTNESS = "correctness"
+    """It is not correct yet: nothing else matters."""
+    UNKNOWN = "unknown"
+
+
+class Advice(_Data):
+    """What the Verifier makes of one verdict: a diagnosis and one change.  It never changes the verdict."""
+
+    bottleneck: Bottleneck
+    evidence: str
+    """The numbers that say so."""
+    change: str
+    """The one change that is recommended."""
+    files: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+
+
+class Usage(_Data):
+    """Tokens of one call, or of many."""
+
+    input: int = 0
+    output: int = 0
+    """Reasoning tokens among them."""
+    reasoning: int = 0
+    cached: int = 0
+    """Of `input`."""
+    cost: float | None = None
+    """In the unit of the configured prices; None where none is configured."""
+    calls: int = 1
+    estimated: bool = False
+    """The endpoint did not count, so we did, from the length of the text."""
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output
+
+    def __add__(self, other: "Usage") -> "Usage":
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
+            cached=self.cached + other.cached,
+            cost=sum(costs) if costs else None,
+            calls=self.calls + other.calls,
+            estimated=self.estimated or other.estimated,
+        )
+
+
+class Message(_Data):
+    """One message of a conversation with a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
 
 
 class Subtask(_Data):
@@ -94,6 +162,8 @@ class Plan(_Data):
     subtasks: tuple[Subtask, ...]
     uncovered: tuple[Uncovered, ...] = ()
     note: str = ""
+    revision: int = 0
+    """How often a subtask that got nowhere was planned anew."""
 
 
 class Iteration(_Data):
@@ -110,6 +180,8 @@ class Iteration(_Data):
     verdict: Verdict | None = None
     outcome: Outcome | None = None
     commit: str = ""
+    advice: Advice | None = None
+    """What the Verifier recommended after it."""
 
 
 class Status(StrEnum):
@@ -151,6 +223,13 @@ class Session(_Data):
     """Share of the reference's time in custom kernels that were kept."""
     status: Status = Status.RUNNING
     reason: str = ""
+    usage: dict[str, Usage] = {}
+    """What each role that is a model has used, by the role's name."""
+
+    @property
+    def used(self) -> Usage:
+        """What all models together have used."""
+        return sum(self.usage.values(), Usage(calls=0))
 
     @property
     def subtasks(self) -> tuple[Subtask, ...]:

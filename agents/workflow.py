@@ -5,19 +5,30 @@ story below keeps no state of its own: after a kill it goes on from the state.  
 waits for a human and where a human's decision turns it back; `ledger` writes iterations down.
 """
 
+from collections.abc import Sequence
 from time import monotonic
+from typing import Literal
 
 from stitch_tui.agents import events, goal, route
+from stitch_tui.agents.bisection import guilty
+from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import CodeBrief, Coder, PlanBrief, Planner, Verifier
+from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Candidate, Session, Status, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.verdict import Verdict
+
+_STEPS = (Next.REPAIR, Next.OPTIMISE, Next.REPLAN)
+_END: dict[Next, Literal[SubtaskState.DONE, SubtaskState.SKIPPED]] = {
+    Next.DONE: SubtaskState.DONE,
+    Next.REPLACED: SubtaskState.SKIPPED,
+}
 
 
 class Workflow:
@@ -28,14 +39,13 @@ class Workflow:
         record: Record,
         brief: PlanBrief,
         workspace: Workspace,
-        planner: Planner,
-        coder: Coder,
+        cast: Cast,
         verifier: Verifier,
         gates: Gates,
         settings: Settings,
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
-        self._planner, self._coder, self._verifier = planner, coder, verifier
+        self._cast, self._verifier = cast, verifier
         self._gates, self._settings = gates, settings
         self._ledger = Ledger(record, workspace)
         self._started = monotonic()
@@ -50,11 +60,12 @@ class Workflow:
             return self._finish(limit.exit_code, str(limit))
         except Stopped as stop:
             return self._finish(ExitCode.GOAL_NOT_MET, stop.reason, Status.STOPPED)
-        return self._finish(*goal.reached(self._session, self._settings.goal))
+        covered = self._workspace.coverage(self._session)
+        return self._finish(*goal.reached(self._session, self._settings.goal, covered))
 
     async def _plan(self) -> None:
         async with self._gates.step():
-            plan = await self._planner.plan(self._brief)
+            plan = await self._cast.planner.plan(self._brief)
         self._record.emit(events.PlanProposed(plan=plan))
 
     async def _work(self) -> None:
@@ -76,9 +87,9 @@ class Workflow:
         if self._subtask(id).state is SubtaskState.APPROVED:
             self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
         following = route.route(self._session, self._subtask(id), self._settings)
-        while following.next in (Next.REPAIR, Next.OPTIMISE):
+        while following.next in _STEPS:
             try:
-                following = await self._attempt(id)
+                following = await (self._replan(id) if following.next is Next.REPLAN else self._attempt(id))
             except Overtaken as cause:
                 self._ledger.close(cause)
                 if isinstance(cause, Stopped):
@@ -87,11 +98,11 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
-        done, lost = following.next is Next.DONE, route.loses(self._session, self._subtask(id))
+        lost = route.loses(self._session, self._subtask(id))
         self._record.emit(
             events.SubtaskFinished(
                 subtask=id,
-                state=SubtaskState.DONE if done else SubtaskState.FAILED,
+                state=_END.get(following.next, SubtaskState.FAILED),
                 best=None if lost else self._subtask(id).best,
                 reason=lost or following.reason,
             )
@@ -112,11 +123,14 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
-            candidate = await self._coder.code(self._code_brief(id))
+            candidate = await self._cast.coder.code(self._code_brief(id))
             if candidate is None:
                 return route.exhausted(self._subtask(id))
             await self._judge(id, candidate)
-        return route.route(self._session, self._subtask(id), self._settings)
+            following = route.route(self._session, self._subtask(id), self._settings)
+            if following.next in _STEPS:
+                await self._advise(id)
+        return following
 
     async def _judge(self, id: str, candidate: Candidate) -> None:
         number = self._begin(id, route.kind_of_next(self._session.attempts_of(id)))
@@ -126,7 +140,10 @@ class Workflow:
             events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name)
         )
         self._enter(id, SubtaskState.CHECKING)
-        verdict = await self._verifier.verify(number, self._subtask(id), source)
+        if candidate.refused:
+            verdict = route.refused(candidate, self._session.device)
+        else:
+            verdict = await self._verifier.verify(number, self._subtask(id), source)
         outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)))
         self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
         self._gates.check("commit")
@@ -141,7 +158,29 @@ class Workflow:
             device=self._session.device,
             attempts=tuple(a for a in attempts if a.outcome is not Outcome.CANCELLED),
             best=self._session.best_of(subtask),
+            source=self._brief.source,
+            hardware=self._brief.hardware,
         )
+
+    async def _advise(self, id: str) -> None:
+        """What to change, from the last verdict; said by the Verifier's model, where there is one."""
+        *earlier, last = self._session.attempts_of(id)
+        if self._cast.adviser is None or last.verdict is None or (last.candidate and last.candidate.refused):
+            return
+        brief = AdviceBrief(self._brief.graph, self._subtask(id), last, tuple(earlier), self._brief.hardware)
+        if advice := await self._cast.adviser.advise(brief):
+            self._record.emit(events.Advised(iteration=last.number, subtask=id, advice=advice))
+
+    async def _replan(self, id: str) -> Route:
+        """Other subtasks in the place of one that got nowhere, where the Planner knows any."""
+        async with self._gates.step(id):
+            failed = self._subtask(id)
+            reason = route.route(self._session, failed, self._settings).reason
+            plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
+            if plan is None:
+                return Route(Next.GIVE_UP, reason)
+            self._record.emit(events.PlanUpdated(plan=plan))
+        return route.replaced(failed, plan, reason)
 
     # integrate ----------------------------------------------------------------------------------
 
@@ -156,10 +195,32 @@ class Workflow:
                 self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
                 self._gates.check("commit")
                 self._ledger.commit(number)
+                if not verdict.correct:
+                    await self._reopen_guilty(number, verdict)
         except Overtaken as cause:
             self._ledger.close(cause)
             if isinstance(cause, Stopped):
                 raise
+
+    async def _reopen_guilty(self, number: int, wrong: Verdict) -> None:
+        """Find the kernel that makes the program wrong, and take its subtask up again."""
+
+        async def passes(part: Sequence[str]) -> bool:
+            bundle = self._workspace.write_bundle(self._session, part)
+            verdict = await self._verifier.verify_program(number, bundle)
+            said = f"the program with {', '.join(part)} alone is {verdict.category}"
+            self._record.emit(events.Warned(text=said))
+            return verdict.correct
+
+        kept = {s.id: s.best for s in self._session.subtasks if s.best is not None}
+        id = await guilty(list(kept), passes)
+        if id is None or (best := kept[id]) is None:
+            return
+        alone = route.wrong_in_program(wrong)
+        self._record.emit(
+            events.VerdictReached(iteration=best, subtask=id, verdict=alone, outcome=Outcome.WRONG)
+        )
+        self._record.emit(events.SubtaskReopened(subtask=id, reason=alone.summary))
 
     def _finish(self, code: ExitCode, reason: str, status: Status | None = None) -> ExitCode:
         self._record.emit(

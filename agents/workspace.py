@@ -1,5 +1,6 @@
 """A session's files: the work folder that a human may edit, the bundle, and the commits."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,25 @@ class Workspace:
             replace_file(path, candidate.source.encode())
         return path
 
-    def write_bundle(self, session: Session) -> Path:
-        """Write the stitched program of the best kernels; its folder."""
+    def write_bundle(self, session: Session, only: Collection[str] | None = None) -> Path:
+        """Write the stitched program of the best kernels; its folder.
+
+        Args:
+            only: these subtasks' kernels alone, in a folder apart; None: all of them.
+        """
+        folder = self.folder if only is None else self.folder / "part"
+        if only is not None and session.plan is not None:
+            subtasks = tuple(
+                s if s.id in only else s.model_copy(update={"best": None}) for s in session.plan.subtasks
+            )
+            plan = session.plan.model_copy(update={"subtasks": subtasks})
+            session = session.model_copy(update={"plan": plan})
         for name, data in self._bundle(session, session.iterations[-1]).items():
-            path = self.folder / name
+            path = folder / name
             with writing(path, "cannot write the stitched program"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(path, data)
-        return self.folder
+        return folder
 
     def commit(self, session: Session, number: int) -> tuple[str, str]:
         """Commit an iteration; the commit's name and subject."""

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import ctl, engine, history, project, run, settings, verify
+from stitch_tui.commands import ctl, engine, history, project, prompts, replay, run, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
+from stitch_tui.tools.redaction import redacted
 
 app = typer.Typer(
     name="stitch",
@@ -95,8 +96,10 @@ app.command(epilog="Example: stitch restore 4")(history.restore)
 app.command(epilog="Example: stitch apply best --commit")(history.apply)
 app.command(epilog="Example: stitch export out/ 7")(history.export)
 app.add_typer(history.sessions, name="sessions")
+app.command(epilog="Example: stitch replay 20261130-1000-gated_mlp --device emulator")(replay.replay)
 app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
+app.add_typer(prompts.prompts, name="prompts")
 
 
 def _attached() -> bool:
@@ -139,7 +142,7 @@ def _report(error: Exception, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.GOAL_NOT_MET
     if debug:
-        traceback.print_exception(error)
+        typer.echo(redacted("".join(traceback.format_exception(error))), err=True, nl=False)
     if isinstance(error, StitchError):
         _complain(str(error))
         return error.exit_code
@@ -163,11 +166,13 @@ def _log(error: Exception) -> str:
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:
         path = state_dir("log") / name
-        write_atomically(path, f"stitch {__version__}\n{''.join(traceback.format_exception(error))}")
+        write_atomically(
+            path, redacted(f"stitch {__version__}\n{''.join(traceback.format_exception(error))}")
+        )
     except StitchError as failure:
         return f"no log: {failure}"
     return f"the traceback is in {path}; please report it"
 
 
 def _complain(text: str) -> None:
-    typer.echo(f"stitch: {one_line(text)}", err=True)
+    typer.echo(f"stitch: {one_line(redacted(text))}", err=True)

@@ -14,6 +14,7 @@ from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
 from stitch_tui.plain_text import columns, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.redaction import redacted
 from stitch_tui.tools.verdict import Flag, Verdict
 
 LABEL = 11
@@ -56,7 +57,7 @@ class NdjsonPrinter:
         """The error, and the end that it made."""
         known = isinstance(error, StitchError)
         code = error.exit_code if isinstance(error, StitchError) else ExitCode.GOAL_NOT_MET
-        text = str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}"
+        text = redacted(str(error) if known else f"a fault in stitch itself: {type(error).__name__}: {error}")
         self(self._next(events.Failed(kind=type(error).__name__, text=text, exit_code=code)))
         self(self._next(events.SessionFinished(status=goal.status(code), exit_code=code, reason=text)))
 
@@ -177,6 +178,19 @@ class PlainPrinter:
             yield f"{'':6}{event.subtask:<9}{event.next} after {subtask.attempts} attempts: {event.reason}"
 
     @_lines.register
+    def _(self, event: events.SubtaskReopened) -> Iterator[str]:
+        yield f"{'':6}{event.subtask:<9}reopened: {event.reason}"
+
+    @_lines.register
+    def _(self, event: events.Advised) -> Iterator[str]:
+        yield f"{'':6}{event.subtask:<9}{event.advice.bottleneck}: {event.advice.change}"
+
+    @_lines.register
+    def _(self, event: events.ModelWaits) -> Iterator[str]:
+        tries = f"attempt {event.attempt} of {event.attempts + 1}"
+        yield f"{event.role}: {event.reason}; again in {event.seconds:.0f} s ({tries})"
+
+    @_lines.register
     def _(self, event: events.Warned) -> Iterator[str]:
         yield f"warning: {event.text}"
 
@@ -209,10 +223,20 @@ def summary(session: Session, end: events.SessionFinished, *, told: str = "") ->
     yield one_line(str(end.status) if end.reason == told else f"{end.status}: {end.reason}")
     if session.plan is not None:
         yield from map(one_line, _scope(session))
+    yield from map(one_line, _paid(session))
     if end.best:
         yield one_line(f"branch {session.branch}, its tip {end.best[:SHA]} holds the best iteration")
     yield ""
     yield from _next_steps(session)
+
+
+def _paid(session: Session) -> Iterator[str]:
+    """What the models took, by role."""
+    for role, used in session.usage.items():
+        counted = "about " if used.estimated else ""
+        cost = f", cost {used.cost:.4g}" if used.cost is not None else ""
+        tokens = f"{counted}{used.input:,} tokens in, {used.output:,} out"
+        yield f"{role}: {tokens} in {_count(used.calls, 'answer')}{cost}"
 
 
 def _rows(session: Session) -> Iterator[tuple[str, ...]]:

@@ -4,6 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 
+from stitch_tui.tools.redaction import without_secrets
+
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TERM|TMPDIR|TMP|TEMP|XDG_\w+|LD_LIBRARY_PATH|LIBRARY_PATH"
     r"|CPATH|CC|CXX|VIRTUAL_ENV|CONDA_\w+|PYTHONPATH|PYTHONHASHSEED|PYTHONUSERBASE"
@@ -21,14 +23,15 @@ def reference_environment(
     """The variables that a reference's process starts with.
 
     Search paths, caches of Hugging Face and torch, CUDA, thread counts and proxies are inherited;
-    names that sound like secrets are dropped even among those.  `declared` variables pass as they are.
+    names that sound like secrets are dropped even among those, and so is every variable that holds a secret
+    of this process, whatever its name.  `declared` variables pass as they are.
     Nothing is written beside the user's sources (``PYTHONDONTWRITEBYTECODE``).
 
     Args:
         declared: what the user named in the configuration.
         inherited: default: this process's environment.
     """
-    source = os.environ if inherited is None else inherited
+    source = without_secrets(os.environ if inherited is None else inherited)
     kept = {
         name: value for name, value in source.items() if _KEPT.fullmatch(name) and not _SECRET.search(name)
     }

@@ -5,7 +5,7 @@ from itertools import groupby
 from stitch_tui.agents.builtin import coder, planner
 from stitch_tui.agents.builtin.planner import Leftover, Proposal
 from stitch_tui.agents.roles import CodeBrief, PlanBrief
-from stitch_tui.agents.state import Candidate, Plan, Subtask, Uncovered
+from stitch_tui.agents.state import Candidate, Plan, Session, Subtask, Uncovered
 
 
 class BuiltinPlanner:
@@ -17,6 +17,10 @@ class BuiltinPlanner:
             subtasks=tuple(_subtask(number, p) for number, p in enumerate(cut.proposals, 1)),
             uncovered=_uncovered(cut.leftovers),
         )
+
+    async def replan(self, brief: PlanBrief, session: Session, failed: Subtask, reason: str) -> Plan | None:
+        """None: legality and cost give one cut only."""
+        return None
 
 
 class BuiltinCoder:

@@ -43,16 +43,22 @@ def doctor(
 ) -> int:
     """Check what stitch needs here, one line and a fix each.
 
-    Exits 3 when something that the chosen device needs is missing.
+    Each role that is a model is asked for one small answer.  Exits 3 when something that the chosen
+    device needs is missing, 4 when only a model is.
     """
+    from dataclasses import replace
+
+    from stitch_tui.agents.endpoints import model_checks
     from stitch_tui.config import load
     from stitch_tui.tools.doctor import examine
     from stitch_tui.tools.errors import ExitCode
 
     settings = load(Path.cwd(), flags={"device.kind": device} if device else {}).settings
-    report = asyncio.run(
+    device_report = asyncio.run(
         examine(Path.cwd(), settings.device.kind, settings.device.index, settings.reference.python)
     )
+    models = tuple(asyncio.run(model_checks(settings)))
+    report = replace(device_report, checks=(*device_report.checks, *models))
     if json:
         say_json(report.as_data())
     else:
@@ -61,4 +67,6 @@ def doctor(
             if check.fix:
                 say(f"{'':10}{'':18}fix: {check.fix}")
         say(report.verdict)
-    return ExitCode.GOAL_MET if report.ready else ExitCode.ENVIRONMENT
+    if not device_report.ready:
+        return ExitCode.ENVIRONMENT
+    return ExitCode.GOAL_MET if report.ready else ExitCode.ENDPOINT

@@ -99,11 +99,11 @@ def finished(state: SubtaskState, program: Verdict | None) -> Session:
 def test_the_goal_is_met_only_when_everything_needed_happened(
     state: SubtaskState, program: Verdict | None, speedup: float, code: ExitCode
 ) -> None:
-    assert goal.reached(finished(state, program), GoalSettings(speedup=speedup))[0] is code
+    assert goal.reached(finished(state, program), GoalSettings(speedup=speedup), 1.0)[0] is code
 
 
 def test_a_session_without_subtasks_has_not_met_its_goal() -> None:
-    assert goal.reached(Session(), GoalSettings())[0] is ExitCode.GOAL_NOT_MET
+    assert goal.reached(Session(), GoalSettings(), 0.0)[0] is ExitCode.GOAL_NOT_MET
 
 
 def test_a_subtask_of_the_same_form_as_an_ended_one_is_not_judged_again() -> None:
@@ -129,5 +129,28 @@ def test_a_kernel_that_pytorch_outruns_is_left_to_it() -> None:
     functional = after((Outcome.KEPT, CORRECT))
     assert not route.loses(functional, functional.subtask("s01"))
     nothing = events.SubtaskFinished(subtask="s01", state=SubtaskState.DONE).applied_to(slow)
-    code, reason = goal.reached(nothing, GoalSettings())
+    code, reason = goal.reached(nothing, GoalSettings(), 1.0)
     assert (code, reason) == (ExitCode.GOAL_NOT_MET, "no kernel is faster than PyTorch")
+
+
+def test_kernels_that_cover_too_little_miss_the_goal() -> None:
+    session = finished(SubtaskState.DONE, CORRECT)
+    assert goal.reached(session, GoalSettings(min_coverage=0.5), 0.4)[0] is ExitCode.GOAL_NOT_MET
+    assert goal.reached(session, GoalSettings(min_coverage=0.5), 0.5)[0] is ExitCode.GOAL_MET
+
+
+def models() -> Settings:
+    return Settings.model_validate(
+        {"models": {"planner": {"provider": "openai"}}, "goal": {"replan_after": 3}}
+    )
+
+
+def test_a_subtask_that_gets_nowhere_is_planned_anew_only_by_a_planner_that_can() -> None:
+    stuck = after(*[(Outcome.WRONG, WRONG)] * 3)
+    assert route.route(stuck, stuck.subtask("s01"), models()).next is Next.REPLAN
+    assert route.route(stuck, stuck.subtask("s01"), Settings()).next is Next.REPAIR
+    assert stuck.plan
+    often = stuck.model_copy(update={"plan": stuck.plan.model_copy(update={"revision": 2})})
+    assert route.route(often, often.subtask("s01"), models()).next is Next.REPAIR
+    better = after((Outcome.KEPT, CORRECT), *[(Outcome.WRONG, WRONG)] * 3)
+    assert route.route(better, better.subtask("s01"), models()).next is Next.REPAIR

@@ -112,11 +112,11 @@ def test_the_endpoint_variable_never_turns_a_builtin_role_into_a_model(project: 
 def test_the_endpoint_variable_is_the_default_of_roles_that_are_models(project: Path) -> None:
     write_user_file(
         "[models.coder]\nprovider = 'openai'\n"
-        "[models.judge]\nprovider = 'openai'\nbase_url = 'http://localhost:2/v1'\n"
+        "[models.verifier]\nprovider = 'openai'\nbase_url = 'http://localhost:2/v1'\n"
     )
     effective = load(project, environ={"OPENAI_BASE_URL": "http://localhost:1/v1"})
     assert effective.settings.models.coder.base_url == "http://localhost:1/v1"
-    assert effective.settings.models.judge.base_url == "http://localhost:2/v1"
+    assert effective.settings.models.verifier.base_url == "http://localhost:2/v1"
     assert effective.origins[("models", "coder", "base_url")].where == "OPENAI_BASE_URL"
 
 
@@ -125,7 +125,7 @@ GUARDED = [
     "autonomy.deny = ['network']",
     "models.coder.provider = 'openai'",
     "models.coder.base_url = 'http://evil/v1'",
-    "models.judge.api_key_env = 'AWS_SECRET_ACCESS_KEY'",
+    "models.verifier.api_key_env = 'AWS_SECRET_ACCESS_KEY'",
     "models.coder.proxy = 'http://evil'",
     "models.coder.ca_bundle = 'evil.pem'",
     "models.coder.headers.X-A = 'b'",

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from engine_projects import MODEL, Project, made
+from engine_here import Run  # noqa: E402
+from engine_projects import MODEL, Project, made  # noqa: E402
 
-from stitch_tui.tools.judge import Judge
-from stitch_tui.tools.reference import ReferenceOptions
+from stitch_tui.tools.judge import Judge  # noqa: E402
+from stitch_tui.tools.reference import ReferenceOptions  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +48,8 @@ def project(tmp_path: Path, recording: Path, pytestconfig: pytest.Config) -> Ite
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def run(project: Project, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(project, monkeypatch)

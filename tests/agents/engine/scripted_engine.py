@@ -8,7 +8,8 @@
 * ``fill``: ``[event type, n]``: the project's file system is full after the n-th event of that type;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
-* ``wrong``: numbers of iterations that are judged wrong; 0 stands for the program's.
+* ``wrong``: numbers of iterations that are judged wrong; 0 stands for the whole program's;
+* ``guilty``: a text; programs that hold it in a kernel are judged wrong, if 0 is among ``wrong``.
 
 Engine, gates, journal, git, socket and the built-in Planner and Coder are the real ones.
 """
@@ -32,6 +33,7 @@ from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Subtask
 from stitch_tui.headless import NdjsonPrinter
 from stitch_tui.tools.bench import Bench
+from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
@@ -88,7 +90,10 @@ class ScriptedVerifier:
         assert (bundle / "model_new.py").is_file()
         await self._work(iteration)
         self._gates.check("run")
-        return self._verdict(0)
+        sources = "".join(kernel.source for kernel in read_bundle(bundle).kernels)
+        if guilty := SCRIPT.get("guilty"):
+            return self._verdict(-1 if guilty not in sources else 0)
+        return self._verdict(0 if bundle.name != "part" else -1)
 
     async def _work(self, iteration: int) -> None:
         generation = self._record.session.generation

@@ -1,0 +1,106 @@
+"""Who plays the roles of a run: the built-in implementations, or models, each as the settings say."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stitch_tui.agents import events
+from stitch_tui.agents.builtin.roles import BuiltinCoder, BuiltinPlanner
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.roles import Adviser, Coder, Planner
+from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
+
+if TYPE_CHECKING:
+    from stitch_tui.agents.model import ChatModel
+
+ROLES = ("planner", "coder", "verifier")
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The roles of one run; the Verifier's verdicts are always computed, an Adviser only comments on them."""
+
+    planner: Planner
+    coder: Coder
+    adviser: Adviser | None = None
+
+
+def models_of(settings: Settings) -> dict[str, RoleSettings]:
+    """The roles that are models."""
+    known = {name: getattr(settings.models, name) for name in ROLES}
+    return {name: role for name, role in known.items() if role.provider == "openai"}
+
+
+def names_of(settings: Settings) -> dict[str, str]:
+    """``builtin`` or the model's name, by role."""
+    models = models_of(settings)
+    return {name: models[name].model if name in models else "builtin" for name in ROLES}
+
+
+def require_endpoints(settings: Settings) -> None:
+    """See that each role that is a model has an endpoint, a model's name and a key, before anything begins.
+
+    Raises:
+        UsageError: one has not.
+    """
+    for name, role in models_of(settings).items():
+        from stitch_tui.agents.chat.client import endpoint_of, key_of
+
+        key_of(role, name, endpoint_of(role, name))
+
+
+def cast(settings: Settings, record: Record, allow: Callable[[], None]) -> Cast:
+    """The roles; those that leave this machine are announced with what is sent there.
+
+    Args:
+        allow: asked before each request to a model.
+
+    Raises:
+        UsageError: a model's settings cannot work.
+    """
+    if not models_of(settings):
+        return Cast(BuiltinPlanner(), BuiltinCoder())
+    # the client library takes half a second to import: only runs with a model pay for it
+    from stitch_tui.agents.model import ChatModel
+
+    def model(role: str, chosen: RoleSettings, limits: LimitSettings) -> ChatModel:
+        return ChatModel(role, chosen, limits, record, allow)
+
+    return cast_of(settings, record, model)
+
+
+def cast_of(
+    settings: Settings,
+    record: Record,
+    make: Callable[[str, RoleSettings, LimitSettings], "ChatModel"],
+) -> Cast:
+    """The roles, with models as `make` makes them from a role's name and settings."""
+    from stitch_tui.agents.adviser import ModelAdviser
+    from stitch_tui.agents.coder import ModelCoder, WarmStart
+    from stitch_tui.agents.planner import ModelPlanner
+
+    models = {name: make(name, role, settings.limits) for name, role in models_of(settings).items()}
+    _announce(models.values(), record)
+    planner: Planner = BuiltinPlanner()
+    coder: Coder = BuiltinCoder()
+    if model := models.get("planner"):
+        planner = ModelPlanner(model, record, settings.goal.min_coverage)
+    if model := models.get("coder"):
+        asked = ModelCoder(model, record)
+        coder = WarmStart(coder, asked) if settings.session.warm_start else asked
+    adviser = models.get("verifier")
+    return Cast(planner, coder, ModelAdviser(adviser, record) if adviser else None)
+
+
+def _announce(models: Iterable["ChatModel"], record: Record) -> None:
+    """Name the hosts outside this machine, and what goes there, before anything does."""
+    hosts: dict[str, list[str]] = {}
+    for model in models:
+        if not model.endpoint.is_local:
+            hosts.setdefault(model.endpoint.host, []).append(model.role)
+    for host, roles in hosts.items():
+        text = (
+            f"{host} is sent the reference's source, its graph with times, and the kernels "
+            f"(as {', '.join(roles)})"
+        )
+        record.emit(events.Warned(text=text))

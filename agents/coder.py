@@ -1,0 +1,186 @@
+"""The Coder that asks a model: drafts, repairs and optimises one subtask's ``.cu``."""
+
+from collections.abc import Sequence
+
+from stitch_tui.agents import events
+from stitch_tui.agents.chat.fences import without_thinking
+from stitch_tui.agents.chat.tokens import cut_to, estimated
+from stitch_tui.agents.code_answer import CodeAnswer, Refused, read_code
+from stitch_tui.agents.model import Answer, Ask, ChatModel
+from stitch_tui.agents.prompt_text import advice_text, border, feedback, history, semantics
+from stitch_tui.agents.prompting import Section, render
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.roles import CodeBrief, Coder
+from stitch_tui.agents.state import Author, Candidate, Iteration, Message
+from stitch_tui.agents.structured import ANSWER_TOKENS, PROBLEM_TOKENS, with_turns
+from stitch_tui.tools.bundle.single_file import HEADER
+from stitch_tui.tools.iteration import Kind
+
+ATTEMPTS = 3
+"""Answers that are asked for before an iteration is written down as refused."""
+DELTA = 160
+"""Characters of streamed text that are shown at once, or less at the end of a line."""
+
+
+class ModelCoder:
+    """Each call is one attempt, whatever the model says: a candidate, or a refusal with its reason."""
+
+    def __init__(self, model: ChatModel, record: Record) -> None:
+        self._model, self._record = model, record
+
+    async def code(self, brief: CodeBrief) -> Candidate | None:
+        """The model's next candidate.
+
+        Raises:
+            StitchError: as `ChatModel.ask` raises them.
+        """
+        kind, base = _kind(brief), _base(brief)
+        code = base.candidate.source if base and base.candidate else ""
+        turns: list[Message] = []
+        refusal = Refused("nothing was asked")
+        for _ in range(ATTEMPTS):
+            answer = await self._ask(brief, kind, base, turns)
+            try:
+                return _candidate(brief, read_code(answer, code))
+            except Refused as reason:
+                refusal = reason
+            turns = [
+                Message(role="assistant", content=_shown(answer)),
+                Message(role="user", content=_again(str(refusal), editable=bool(code))),
+            ]
+        return Candidate(
+            source=refusal.source,
+            strategy="no usable answer",
+            note=str(refusal),
+            author=Author.MODEL,
+            refused=str(refusal),
+        )
+
+    async def _ask(
+        self, brief: CodeBrief, kind: Kind, base: Iteration | None, turns: Sequence[Message]
+    ) -> Answer:
+        def compose(budget: int) -> list[Message]:
+            return _prompt(brief, kind, base, budget, self._model.settings.feedback_tokens)
+
+        live = _Live(self._record, brief.subtask.id)
+        try:
+            ask = Ask(with_turns(compose, turns), stage=kind, subtask=brief.subtask.id)
+            return await self._model.ask(ask, live.feed)
+        finally:
+            live.flush()
+
+
+class WarmStart:
+    """The built-in Coder's first attempt, which a model then has to beat."""
+
+    def __init__(self, first: Coder, then: Coder) -> None:
+        self._first, self._then = first, then
+
+    async def code(self, brief: CodeBrief) -> Candidate | None:
+        """The first attempt of the built-in Coder where it has one and speed counts, then the model's.
+
+        On the emulator nothing is timed, so that there would be nothing to beat: there the model begins.
+        """
+        if not brief.attempts and brief.device.startswith("cuda"):
+            candidate = await self._first.code(brief)
+            if candidate is not None:
+                return candidate
+        return await self._then.code(brief)
+
+
+class _Live:
+    """Streamed text as events, a few words at a time."""
+
+    def __init__(self, record: Record, subtask: str) -> None:
+        self._record, self._subtask, self._text = record, subtask, ""
+
+    def feed(self, text: str) -> None:
+        self._text += text
+        if len(self._text) >= DELTA or "\n" in text:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._text:
+            self._record.emit(events.CoderDelta(subtask=self._subtask, text=self._text))
+        self._text = ""
+
+
+def _kind(brief: CodeBrief) -> Kind:
+    """What is asked for; after a failed optimisation the best version is to be improved again."""
+    if brief.best is not None:
+        return Kind.OPTIMISE
+    has_code = any(a.candidate and a.candidate.source for a in brief.attempts)
+    return Kind.REPAIR if has_code else Kind.DRAFT
+
+
+def _base(brief: CodeBrief) -> Iteration | None:
+    """The version to start from: the best correct one, else the last one with code."""
+    coded = [a for a in brief.attempts if a.candidate and a.candidate.source]
+    return brief.best or (coded[-1] if coded else None)
+
+
+def _prompt(
+    brief: CodeBrief, kind: Kind, base: Iteration | None, budget: int, feedback_tokens: int
+) -> list[Message]:
+    subtask, last = brief.subtask, brief.attempts[-1] if brief.attempts else None
+    code = base.candidate.source if base and base.candidate else ""
+    direction = f"A person directs you: {subtask.direction}" if subtask.direction else ""
+    sections = [
+        Section("hardware", brief.hardware, foreign=False),
+        Section("abi", _abi(), foreign=False),
+        Section("title", subtask.title),
+        Section("border", border(brief.graph, subtask)),
+        Section("semantics", semantics(brief.graph, subtask), rank=1, least=600),
+        Section("strategy", subtask.strategy, rank=3, least=150),
+        Section("direction", direction, foreign=False),
+        Section("feedback", _feedback(brief, base, last, feedback_tokens), rank=2, least=300),
+        Section("advice", advice_text(last.advice if last else None), rank=3, least=150),
+        Section("history", history(brief.attempts), rank=4, least=200),
+        Section("code", code, rank=1, least=estimated(code)),
+        Section("source", brief.source, rank=5),
+    ]
+    return render(f"coder-{kind}", sections, budget)
+
+
+def _feedback(brief: CodeBrief, base: Iteration | None, last: Iteration | None, tokens: int) -> str:
+    """What is known of the version to start from, and of the last attempt where that is another one."""
+    parts = []
+    for attempt, name in ((base, "the version below"), (last, "the last attempt")):
+        if attempt is None or attempt.verdict is None or (name == "the last attempt" and attempt is base):
+            continue
+        source = attempt.candidate.source if attempt.candidate else ""
+        text = feedback(attempt.verdict, brief.subtask.bound_us, source, tokens)
+        parts.append(f"{name} (attempt {attempt.attempt}):\n{text}")
+    return cut_to("\n".join(reversed(parts)), tokens)
+
+
+def _abi() -> str:
+    """The interface as it stands in the header."""
+    return HEADER.read_text(encoding="utf-8")
+
+
+def _candidate(brief: CodeBrief, answer: CodeAnswer) -> Candidate:
+    last = brief.attempts[-1] if brief.attempts else None
+    followed = answer.followed if last is not None and last.advice is not None else None
+    if followed is not None and last is not None and last.candidate and _same(last.candidate, answer):
+        followed = False  # whatever it says: nothing was changed
+    return Candidate(
+        source=answer.source,
+        strategy=answer.strategy or f"attempt {len(brief.attempts) + 1}",
+        note=answer.note,
+        author=Author.MODEL,
+        followed=followed,
+    )
+
+
+def _same(before: Candidate, now: CodeAnswer) -> bool:
+    return before.source.split() == now.source.split()
+
+
+def _shown(answer: Answer) -> str:
+    return cut_to(without_thinking(answer.text), ANSWER_TOKENS) or "(nothing)"
+
+
+def _again(problem: str, *, editable: bool) -> str:
+    how = "one ```cuda fence with the whole file" + (", or edits of the file above" if editable else "")
+    return f"Your answer cannot be used: {cut_to(problem, PROBLEM_TOKENS)}.\nAnswer again with {how}."

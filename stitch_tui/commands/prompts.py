@@ -1,0 +1,94 @@
+"""``stitch prompts``: the texts that roles which are models are asked with."""
+
+from typing import Annotated
+
+import typer
+
+from stitch_tui.commands.output import Json, say, say_json, table
+
+prompts = typer.Typer(
+    help="Show and change what models are asked with.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+Name = Annotated[str, typer.Argument(help="Such as coder-draft; stitch prompts show lists them.")]
+
+
+@prompts.command(epilog="Example: stitch prompts show coder-draft")
+def show(
+    name: Annotated[str, typer.Argument(help="A prompt; none: list all.")] = "", json: Json = False
+) -> None:
+    """Print a prompt as it is used, or list all with where each comes from."""
+    from stitch_tui.agents import prompting
+
+    if name:
+        text = prompting.template(name)
+        say_json({"name": name, "text": text}) if json else say(text.rstrip("\n"))
+        return
+    rows = [(one, "yours" if prompting.own_path(one).exists() else "built in") for one in prompting.names()]
+    say_json(dict(rows)) if json else table(rows)
+
+
+@prompts.command(epilog="Example: stitch prompts edit coder-draft")
+def edit(name: Name) -> None:
+    """Open your version of a prompt in $VISUAL or $EDITOR; it is made from the built-in one.
+
+    Without an editor its path is printed.
+    """
+    from stitch_tui.agents import prompting
+    from stitch_tui.files import write_atomically
+
+    text = prompting.template(name)
+    path = prompting.own_path(name)
+    if not path.exists():
+        write_atomically(path, text)
+    if _edited(str(path)):
+        prompting.require_known_sections(name)
+    say(str(path))
+
+
+@prompts.command(epilog="Example: stitch prompts diff coder-draft")
+def diff(name: Name, json: Json = False) -> None:
+    """Print how your version of a prompt differs from the built-in one."""
+    import difflib
+
+    from stitch_tui.agents import prompting
+
+    own, built_in = prompting.template(name), prompting.built_in(name)
+    lines = difflib.unified_diff(
+        built_in.splitlines(), own.splitlines(), f"built in/{name}", f"yours/{name}", lineterm=""
+    )
+    text = "\n".join(lines)
+    if json:
+        say_json({"name": name, "diff": text})
+    elif text:
+        say(text)
+
+
+@prompts.command(epilog="Example: stitch prompts reset coder-draft")
+def reset(name: Name, json: Json = False) -> None:
+    """Take your version of a prompt away: the built-in one is used again."""
+    from stitch_tui.agents import prompting
+
+    prompting.template(name)
+    path = prompting.own_path(name)
+    there = path.exists()
+    path.unlink(missing_ok=True)
+    if json:
+        say_json({"removed": str(path) if there else None})
+    else:
+        say(f"removed {path}" if there else f"{name} is the built-in one already")
+
+
+def _edited(path: str) -> bool:
+    """Run the person's editor on a file; False when there is none, or no terminal to run it in."""
+    import os
+    import shlex
+    import subprocess
+    import sys
+
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR", "")
+    if not editor or not sys.stdin.isatty():
+        return False
+    return subprocess.run([*shlex.split(editor), path], check=False).returncode == 0

@@ -1,0 +1,44 @@
+"""``stitch replay``: a recorded session with models, run again without any endpoint."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stitch_tui.commands.output import Json, one_line
+
+
+def replay(
+    session: Annotated[str, typer.Argument(help="A session of this project, or a journal: events.jsonl.")],
+    device: Annotated[str, typer.Option("--device", metavar="KIND", help="auto, cuda or emulator.")] = "",
+    json: Json = False,
+) -> int:
+    """Run a session again with its models' recorded answers: no endpoint, no key, no network.
+
+    Everything else is done anew, in a new session: builds, checks, commits.  Where the outcome of an
+    iteration differs from the recorded one a line on stderr says so.  Exits as the run does.
+    """
+    from stitch_tui.agents import engine, events, replay
+    from stitch_tui.agents.state import Session
+    from stitch_tui.commands.run import flags
+    from stitch_tui.config import load
+    from stitch_tui.headless import NdjsonPrinter, PlainPrinter
+
+    recorded = replay.recording(Path.cwd(), session)
+    settings = replay.settings_of(recorded, load(Path.cwd(), flags=flags(device, [])).settings)
+    request = engine.Request(Path.cwd(), settings, reference=recorded.session.target)
+    emit = NdjsonPrinter() if json else PlainPrinter()
+    now = Session()
+
+    def heard(event: events.Event) -> None:
+        nonlocal now
+        now = event.applied_to(now)
+        emit(event)
+
+    with emit.ending():
+        code = asyncio.run(engine.run(request, heard, engine.Parts(cast=replay.replaying(recorded))))
+    for line in replay.differences(recorded.session, now):
+        print(one_line(line), file=sys.stderr)
+    return int(code)

@@ -1,0 +1,45 @@
+"""A session with models runs again from its journal alone, and says where it came to something else."""
+
+import pytest
+from engine_here import Run
+from engine_projects import Project
+from scripted_model import ADVICE, ScriptedModel, answer, plan, pointwise
+
+from stitch_tui.agents import replay
+from stitch_tui.agents.settings import Settings
+from stitch_tui.tools.errors import UsageError
+
+FRONT = plan(("front", ["relu", "mul", "layer_norm"]), left=[(["logcumsumexp", "sigmoid"], "a scan")])
+CODE = answer(pointwise("v"))
+
+
+def again(run: Run, name: str, wrong: list[int]) -> list[str]:
+    """Replay a session; how it differs from the recorded one."""
+    recorded = replay.recording(run.project.folder, name)
+    tables = replay.settings_of(recorded, Settings()).model_dump(mode="json", include={"models"})
+    _, printed = run.with_settings(tables, wrong=wrong, cast=replay.replaying(recorded))
+    assert printed[-1].type == "session.finished"
+    return list(replay.differences(recorded.session, run.project.session))
+
+
+def test_a_session_is_replayed_without_its_endpoint(run: Run) -> None:
+    hard = ["no", "not a plan", FRONT]
+    coder = ["I will not.", CODE, answer(pointwise("v * 2.0f"), followed="yes")]
+    code, _ = run(ScriptedModel(hard, coder, [ADVICE]), "planner", "coder", "verifier", wrong=[1])
+    assert code == 0
+    name = run.project.session.id
+    assert again(run, name, [1]) == []
+    assert run.project.session.id != name
+    sources = [i.candidate.source for i in run.project.session.iterations if i.candidate]
+    recorded = replay.recording(run.project.folder, name).session
+    assert sources == [i.candidate.source for i in recorded.iterations if i.candidate]
+    changed = again(run, name, [])
+    assert changed[0] == "iteration 1: recorded s01 wrong, now s01 kept"
+
+
+def test_what_cannot_be_replayed_is_one_clear_error(run: Run, project: Project) -> None:
+    with pytest.raises(UsageError, match="no such session"):
+        replay.recording(project.folder, "nothing")
+    run(ScriptedModel(["no"]))
+    with pytest.raises(UsageError, match="no role was a model"):
+        replay.recording(project.folder, project.session.id)

@@ -1,0 +1,16 @@
+"""A desk for each test; `model_desk` and `openai_server` are importable."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+
+from model_desk import Desk  # noqa: E402
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret-of-the-user")
+    return Desk(tmp_path)
