@@ -135,6 +135,15 @@ class GitSettings(_Table):
     """Sessions live at refs/heads/PREFIX/SESSION."""
 
 
+class UiSettings(_Table):
+    theme: str = "stitch-night"
+    """Theme of the session screen; `stitch themes` lists them."""
+    keymap: dict[str, str] = {}
+    """Other keys: id of a binding = keys, such as "decide.approve" = "y"; F1 shows the ids."""
+    notifications: Literal["unfocused", "never"] = "unfocused"
+    """Ring the terminal's bell when something waits for a decision and the terminal is not focused."""
+
+
 class Settings(_Table):
     reference: ReferenceSettings = ReferenceSettings()
     session: SessionSettings = SessionSettings()
@@ -144,3 +153,4 @@ class Settings(_Table):
     device: DeviceSettings = DeviceSettings()
     models: ModelSettings = ModelSettings()
     git: GitSettings = GitSettings()
+    ui: UiSettings = UiSettings()

@@ -69,8 +69,9 @@ def root(
         typer.echo(f"stitch {__version__}")
         return ExitCode.GOAL_MET
     if context.invoked_subcommand is None:
-        if _attached():
-            return ExitCode.GOAL_MET
+        code = _attached()
+        if code is not None:
+            return code
         typer.echo(START)
         return ExitCode.USAGE
     return ExitCode.GOAL_MET
@@ -99,19 +100,19 @@ app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
 
 
-def _attached() -> bool:
-    """Show the session of this directory's engine until the viewer leaves; False: there is none to show."""
+def _attached() -> int | None:
+    """Show the session of this directory's engine until the viewer leaves; None: there is none to show."""
     if not (sys.stdin.isatty() and sys.stdout.isatty() and Path(".stitch/engine.json").exists()):
-        return False
+        return None
     from stitch_tui.agents.presence import running
 
     found = running(Path.cwd())
     if found is None or not found.session:
-        return False
+        return None
     from stitch_tui.app import watch
+    from stitch_tui.config import load
 
-    watch(found)
-    return True
+    return watch(found, Path.cwd(), load(Path.cwd(), refuse=False).settings)
 
 
 def _command() -> Any:
