@@ -14,7 +14,11 @@ Count = Annotated[int, Field(ge=1)]
 
 class _Table(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", validate_default=True, use_attribute_docstrings=True, allow_inf_nan=False
+        extra="forbid",
+        defer_build=True,
+        validate_default=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
     )
 
 

@@ -36,6 +36,8 @@ def show(feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> int:
     """Show a session until the viewer leaves; the process's exit code."""
     app = StitchApp(feed, project, settings, drafts)
     app.run()
+    if app._exception:
+        raise app._exception
     return app.return_code or 0
 
 
@@ -121,6 +123,10 @@ class StitchApp(App[None]):
                 self.notify(fault, title="theme", severity="warning", markup=False)
             self._invalidate_css()
             self.refresh_css(animate=False)
+
+    def _fatal_error(self) -> None:
+        """End without Textual's picture of every variable: the command line reports what happened."""
+        self._close_messages_no_wait()
 
     # the world outside -----------------------------------------------------------------------------
 

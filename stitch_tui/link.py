@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from time import monotonic
+from time import thread_time
 from typing import Protocol, TypeVar
 
 from stitch_tui.agents import journal, presence
@@ -19,7 +19,7 @@ from stitch_tui.tools.errors import StitchError, UsageError
 from stitch_tui.view.board import Board
 
 SLICE_S = 0.006
-"""Events are taken for this long before the screen has its turn."""
+"""Events are taken for this much processor time before the screen has its turn."""
 REST_S = 0.004
 AGAIN_S = 1.0
 """Between two attempts to connect."""
@@ -138,10 +138,10 @@ async def _read(path: Path) -> AsyncIterator[Event]:
 
 
 async def _in_slices(lines: AsyncIterator[T]) -> AsyncIterator[T]:
-    """The same lines, with a rest after each slice of time."""
-    until = monotonic() + SLICE_S
+    """The same lines, with a rest after each slice of work."""
+    until = thread_time() + SLICE_S
     async for line in lines:
         yield line
-        if monotonic() >= until:
+        if thread_time() >= until:
             await asyncio.sleep(REST_S)
-            until = monotonic() + SLICE_S
+            until = thread_time() + SLICE_S

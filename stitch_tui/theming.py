@@ -1,21 +1,15 @@
 """Themes for Textual: those that come with stitch and the user's own, which are read again as they change."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from textual.app import App
 from textual.theme import BUILTIN_THEMES, Theme
 
 from stitch_tui import themes
-from stitch_tui.files import user_config_file
+from stitch_tui.files import user_theme_folder
 from stitch_tui.themes import InvalidTheme, Palette
 
 DEFAULT = "stitch-night"
-
-
-def user_folder() -> Path:
-    """Where a user's themes lie."""
-    return user_config_file().parent / "themes"
 
 
 def textual_theme(palette: Palette) -> Theme:
@@ -45,7 +39,7 @@ def register(app: App[None]) -> list[str]:
     for palette in themes.builtin():
         app.register_theme(textual_theme(palette))
     faults = []
-    for found in themes.of_user(user_folder()):
+    for found in themes.of_user(user_theme_folder()):
         if isinstance(found, InvalidTheme):
             faults.append(str(found))
         else:
@@ -63,7 +57,7 @@ async def changes() -> AsyncIterator[None]:
     """Something changed in the user's folder; nothing comes while there is no such folder."""
     from watchfiles import awatch
 
-    folder = user_folder()
+    folder = user_theme_folder()
     if not folder.is_dir():
         return
     async for _ in awatch(folder, debounce=300, recursive=False):

@@ -1,5 +1,6 @@
 """The session screen: plan, code and verdict side by side, what was tried below, the composer at the foot."""
 
+from time import monotonic
 from typing import ClassVar
 
 from textual import events
@@ -29,6 +30,8 @@ from stitch_tui.widgets.tabs import PANES, PaneTabs
 from stitch_tui.widgets.verifier import VerifierPane
 
 DRAWN_HZ = 15
+REST = 3
+"""Times what a picture took, until the next one."""
 SAVED_S = 2.0
 ON_SUBTASK = {"approve", "reject", "edit", "redirect", "skip", "move", "restore_best", "undo"}
 STEERING = ON_SUBTASK | {"approve_all", "add", "pause", "stop", "autonomy", "edit_plan"}
@@ -77,6 +80,7 @@ class SessionScreen(Steering):
         self._offers: tuple[object, ...] = ()
         """What the footer depends on."""
         self._pane = "planner"
+        self._rests_until = 0.0
 
     def compose(self) -> ComposeResult:
         yield Banner(id="banner")
@@ -102,7 +106,7 @@ class SessionScreen(Steering):
         self.query_one("#iterations").border_title = Content("Iterations")
         (self.composer.field if self._drafts.draft else self.planner).focus()
         self._show_pane("planner")
-        self.set_interval(1 / DRAWN_HZ, self.draw)
+        self.set_interval(1 / DRAWN_HZ, self._tick)
         self.set_interval(SAVED_S, self._drafts.save)
 
     def on_unmount(self) -> None:
@@ -110,10 +114,18 @@ class SessionScreen(Steering):
 
     # drawing ---------------------------------------------------------------------------------------
 
+    def _tick(self) -> None:
+        """Draw, but leave most of the time to everything else: a costly picture is followed by a rest."""
+        began = monotonic()
+        if began >= self._rests_until:
+            self.draw()
+            self._rests_until = monotonic() + (monotonic() - began) * REST
+
     def draw(self) -> None:
         """Draw the board if it changed since the last time."""
         board = self.board
         state = (board.changes, board.streamed, self._feed.trouble, self.planner.chosen, self._pinned)
+        self.query_one("#iterations", IterationTable).update_from(board, "*")
         if state == self._drawn:
             if board.stream.lines and not board.stream.finished:
                 self._draw_code()
@@ -132,8 +144,9 @@ class SessionScreen(Steering):
         build = board.build_of(shown) if shown else None
         self.query_one("#verifier", VerifierPane).show(shown, build, subtask)
         self.query_one("#chart", SpeedupChart).show(points(board.iterations_of(self.planner.chosen)))
-        self.query_one("#iterations", IterationTable).update_from(board, "*")
-        self.query_one("#details", Static).update(_details(subtask))
+        details = self.query_one("#details", Static)
+        details.update(_details(subtask))
+        details.set_class(subtask is None, "-empty")
         waiting = len(board.proposed)
         self.query_one("#planner").border_subtitle = Content(f"? {waiting} to decide") if waiting else None
         self.composer.aim(subtask.id if subtask else "", subtask.id if subtask else "")

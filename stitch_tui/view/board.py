@@ -15,6 +15,8 @@ from stitch_tui.tools.verdict import Build
 
 NOTES = 200
 """Warnings, errors, routes and decisions that are kept for the log."""
+RECENT = 300
+"""Iterations of one subtask that panes look at."""
 STREAM_LINES = 200_000
 """Streamed lines that are kept; older ones go first."""
 
@@ -146,8 +148,9 @@ class Board:
         return next((s for s in self.session.subtasks if s.id == id), None)
 
     def iterations_of(self, id: str) -> list[Iteration]:
-        """Iterations of a subtask, or of the program (empty id), oldest first."""
-        return [self.session.iterations[number - 1] for number in self.attempts.get(id, ())]
+        """The latest iterations of a subtask, or of the program (empty id), oldest first."""
+        numbers = self.attempts.get(id, [])[-RECENT:]
+        return [self.session.iterations[number - 1] for number in numbers]
 
     def latest(self, id: str) -> Iteration | None:
         numbers = self.attempts.get(id)

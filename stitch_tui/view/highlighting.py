@@ -1,5 +1,7 @@
 """CUDA C++ in colour through its syntax tree, computed for the lines that are looked at."""
 
+from functools import cache
+
 import tree_sitter_cuda
 from tree_sitter import Language, Parser, Query, QueryCursor, Tree
 
@@ -15,9 +17,7 @@ CONTEXT = 200
 """Lines above a block that are searched for the beginning of a definition."""
 
 _LANGUAGE = Language(tree_sitter_cuda.language())
-_QUERY = Query(
-    _LANGUAGE,
-    """
+_QUERY = """
     (call_expression function: (identifier) @call)
     (call_expression function: (qualified_identifier name: (identifier) @call))
     (call_expression function: (template_function name: (identifier) @call))
@@ -34,8 +34,7 @@ _QUERY = Query(
     ((identifier) @builtin
      (#any-of? @builtin "threadIdx" "blockIdx" "blockDim" "gridDim" "warpSize"))
     (comment) @comment
-    """,
-)
+"""
 _PARSER = Parser(_LANGUAGE)
 
 
@@ -73,6 +72,12 @@ class Highlights:
         return _captured(_parsed(self._lines[start:end]), self._lines, start, begin, end)
 
 
+@cache
+def _query() -> Query:
+    """Compiled when the first line is drawn: that takes a while."""
+    return Query(_LANGUAGE, _QUERY)
+
+
 def _parsed(lines: list[str]) -> Tree:
     return _PARSER.parse("\n".join(lines).encode(errors="replace"))
 
@@ -83,7 +88,7 @@ def _begins(line: str) -> bool:
 
 def _captured(tree: Tree, lines: list[str], offset: int, begin: int, end: int) -> dict[int, list[Span]]:
     """Spans of the lines from `begin` to `end`; row 0 of the tree is line `offset`."""
-    cursor = QueryCursor(_QUERY)
+    cursor = QueryCursor(_query())
     cursor.set_point_range((begin - offset, 0), (end - offset, 0))
     found: dict[int, list[Span]] = {}
     for kind, nodes in cursor.captures(tree.root_node).items():

@@ -1,6 +1,6 @@
 """The Coder pane: live code against the best or the previous version, with what is known of its lines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,8 +15,8 @@ from stitch_tui.tools.cuda_source import CudaSource
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.alignment import Alignment, changed, diff, plain
 from stitch_tui.view.board import Board, Stream
-from stitch_tui.view.listing import folded, remarks, with_remarks
-from stitch_tui.view.wording import iteration_title
+from stitch_tui.view.listing import Item, Remark, folded, remarks, with_remarks
+from stitch_tui.view.wording import count, iteration_title
 from stitch_tui.widgets.code_view import CodeView
 
 AGAINST = ("best", "previous", "nothing")
@@ -52,7 +52,8 @@ class CoderPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._against, self._split, self._folds = AGAINST[0], True, False
-        self._shown: _Shown | None = None
+        self._shown: _Shown | tuple[int, ...] | None = None
+        """What the picture depends on; of the program, the numbers of its iterations."""
         self._stream: Stream | None = None
         self._alignment = Alignment(())
         self._taken = 0
@@ -83,6 +84,9 @@ class CoderPane(Vertical):
             self._follow(board, stream)
             return
         self._stream = None
+        if not subtask and pinned is None and board.attempts.get(""):
+            self._whole(board)
+            return
         iteration = pinned or self._newest(board, subtask)
         if iteration is None:
             self._empty(board)
@@ -119,6 +123,23 @@ class CoderPane(Vertical):
         new, gone = changed(rows)
         compared = f" against #{base.number}  +{new} -{gone}" if base else ""
         self._say(f"{iteration_title(iteration)}{compared}", iteration.candidate.strategy)
+
+    def _whole(self, board: Board) -> None:
+        """The program: its kernels one after the other."""
+        best = [found for s in board.session.subtasks if (found := board.best(s.id)) and found.candidate]
+        shown = tuple(iteration.number for iteration in best)
+        if shown == self._shown:
+            return
+        self._shown, self._lines = shown, []
+        items: list[Item] = []
+        for iteration in best:
+            assert iteration.candidate
+            lines = iteration.candidate.source.split("\n")
+            items.append(Remark("file", 0, f"{iteration.subtask}.cu  {iteration.candidate.strategy}"))
+            items += [replace(row, shift=(0, len(self._lines))) for row in plain(lines)]
+            self._lines += lines
+        self.code.show(items, self._lines, [])
+        self._say("the whole program", count(len(best), "kernel"))
 
     def _base(self, board: Board, iteration: Iteration) -> Iteration | None:
         """The iteration that this one is compared with."""

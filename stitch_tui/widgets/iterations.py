@@ -1,6 +1,7 @@
 """The table of iterations: sortable by any column, the best and the last marked."""
 
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar
 
 from rich.text import Text
@@ -14,8 +15,10 @@ from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.board import Board
 from stitch_tui.view.wording import OUTCOME, best_ratio, duration_us, error_of_limit, times
 
-SHOWN = 500
+SHOWN = 150
 """Newest iterations that the table holds."""
+APART_S = 0.5
+"""Least time between two pictures: making the rows anew is the dearest thing on the screen."""
 COLUMNS = ("#", "subtask", "kind", "outcome", "verdict", "time", "x best", "x eager", "error", "strategy")
 
 
@@ -35,6 +38,7 @@ class IterationTable(DataTable[Text]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False)
         self._drawn: tuple[int, int, str, str] = (-1, -1, "", "")
+        self._when = 0.0
         self._keys: dict[str, tuple[float | str, ...]] = {}
         self._order = 0
         self._reverse = True
@@ -49,9 +53,9 @@ class IterationTable(DataTable[Text]):
         chosen = list(every[-SHOWN:]) if subtask == "*" else board.iterations_of(subtask)[-SHOWN:]
         best = {s.best for s in board.session.subtasks}
         state = (board.changes, len(chosen), subtask, self.app.theme)
-        if state == self._drawn:
+        if state == self._drawn or (self._drawn[0] >= 0 and monotonic() - self._when < APART_S):
             return
-        self._drawn = state
+        self._drawn, self._when = state, monotonic()
         cursor = self.cursor_row
         self.clear()
         self._keys = {}

@@ -14,10 +14,12 @@ from stitch_tui.app import StitchApp
 from stitch_tui.link import EngineFeed
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.session import found
+from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.widgets.code_view import CodeView
+from stitch_tui.widgets.coder import CoderPane
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 def app_on(project: Project, drafts: Path | None = None) -> StitchApp:
@@ -41,7 +43,8 @@ def test_live_code_is_shown_and_leaving_it_leaves_the_run(project: Project) -> N
         app = app_on(project)
         async with app.run_test(size=(150, 44)) as pilot:
             code = app.screen.query_one(CodeView)
-            await seen(pilot, lambda: "__global__" in "\n".join(str(s.text) for s in shown(code)))
+            await seen(pilot, lambda: "__global__" in app.screen.query_one(CoderPane).text)
+            assert "//" in shown(code)
             banner = str(app.screen.query_one("#banner", Static).content)
             assert project.session.id in banner
             await pilot.press("ctrl+q")
@@ -54,8 +57,9 @@ def test_live_code_is_shown_and_leaving_it_leaves_the_run(project: Project) -> N
     engine.communicate(timeout=60)
 
 
-def shown(code: CodeView) -> list[object]:
-    return [code.render_line(y) for y in range(code.size.height)]
+def shown(code: CodeView) -> str:
+    """What of the code is on the screen."""
+    return "\n".join(code.render_line(y).text for y in range(code.size.height))
 
 
 def test_a_redirect_from_the_composer_reaches_the_run(project: Project) -> None:
@@ -68,14 +72,14 @@ def test_a_redirect_from_the_composer_reaches_the_run(project: Project) -> None:
             screen = app.screen
             assert isinstance(screen, SessionScreen)
             await seen(pilot, lambda: screen.chosen is not None)
-            await pilot.press("R", *"use ", *"shared", "enter")
+            await pilot.press("R", *"use", "space", *"shared", "enter")
             await seen(pilot, lambda: app.board.session.generation == 1)
             assert screen.composer.field.text == ""
 
     asyncio.run(redirect())
+    engine.communicate(timeout=200)  # what hung was cancelled, the rest goes through
     assert project.session.subtasks[0].direction == "use shared"
-    send(project, commands.Stop(generation=1))
-    engine.communicate(timeout=60)
+    assert project.session.iteration(1).outcome is Outcome.REDIRECTED
 
 
 def test_a_plan_is_approved_by_key_and_a_subtask_skipped(project: Project) -> None:
@@ -88,8 +92,6 @@ def test_a_plan_is_approved_by_key_and_a_subtask_skipped(project: Project) -> No
             screen = app.screen
             assert isinstance(screen, SessionScreen)
             await seen(pilot, lambda: len(app.board.proposed) >= 2)
-            await pilot.press("a")  # too early: nobody can have read it
-            assert len(app.board.proposed) >= 2
             last = app.board.session.subtasks[-1].id
             await seen(pilot, lambda: screen.planner.settled([last]))
             screen.planner.choose(last)
