@@ -8,11 +8,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from stitch_tui.agents.settings import Autonomy
+
 Text = Annotated[str, Field(max_length=10_000)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
 
 class _Command(_Line):
@@ -90,6 +92,13 @@ class Add(_Command):
     strategy: Text = ""
 
 
+class SetAutonomy(_Command):
+    """Change how much the run asks from now on; deny rules hold in every mode."""
+
+    type: Literal["autonomy"] = "autonomy"
+    mode: Autonomy
+
+
 class Pause(_Command):
     """Wait after the current step and give up the GPU."""
 
@@ -117,7 +126,7 @@ class Restore(_Command):
 
 
 Command = Annotated[
-    Attach | Decide | Edit | Redirect | Skip | Reorder | Add | Pause | Resume | Stop | Restore,
+    Attach | Decide | Edit | Redirect | Skip | Reorder | Add | SetAutonomy | Pause | Resume | Stop | Restore,
     Field(discriminator="type"),
 ]
 

@@ -9,6 +9,7 @@ from stitch_tui.agents.gates import Gates, Overtaken, Redirected, Stopped
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.plan_edits import Refused, named
 from stitch_tui.agents.record import Record
+from stitch_tui.agents.settings import Autonomy
 from stitch_tui.agents.state import Plan, Subtask, SubtaskState
 from stitch_tui.tools.errors import Denied, StitchError
 from stitch_tui.tools.graph import Graph
@@ -113,6 +114,15 @@ class Control:
         self._leave(subtask, f"skipped by {WHO}")
         if running:
             self._gates.overtake(Overtaken(f"skipped by {WHO}"), subtask.id, now=True)
+        return NOW
+
+    @_do.register
+    def _(self, command: commands.SetAutonomy) -> str:
+        self._decide("autonomy", text=command.mode)
+        self._gates.mode = command.mode
+        proposed = any(s.state is SubtaskState.PROPOSED for s in self._record.session.subtasks)
+        if command.mode is Autonomy.AUTO and proposed:
+            self._record.emit(events.PlanApproved(who=command.mode))
         return NOW
 
     @_do.register

@@ -226,7 +226,9 @@ class _Engine:
     def _announce(self, opened: OpenBench) -> None:
         device = opened.device
         if self._known:
-            self._record.emit(events.SessionResumed(device=str(device)))
+            self._record.emit(
+                events.SessionResumed(device=str(device), autonomy=self._settings.autonomy.mode)
+            )
             return
         self._record.emit(
             events.SessionStarted(
@@ -238,6 +240,7 @@ class _Engine:
                 tip=self._started.sha,
                 target=self._request.reference,
                 options=self._settings.reference.model_dump(mode="json", include=OPTIONS),
+                autonomy=self._settings.autonomy.mode,
                 roles=names_of(self._settings),
             )
         )

@@ -57,11 +57,12 @@ class SessionStarted(_Event):
     """The reference as the user named it, ``model.py:Net``."""
     options: dict[str, Any] = {}
     """Settings of the reference that verdicts depend on: mode, dtype, precision."""
+    autonomy: str = ""
     roles: dict[str, str] = {}
     """Planner, coder and verifier: ``builtin`` or the model's name."""
 
     def applied_to(self, session: Session) -> Session:
-        names = ("reference", "device", "branch", "base", "tip", "target", "options")
+        names = ("reference", "device", "branch", "base", "tip", "target", "options", "autonomy")
         fields = {name: getattr(self, name) for name in names}
         return session.model_copy(update={"id": self.session, **fields})
 
@@ -71,9 +72,11 @@ class SessionResumed(_Event):
 
     type: Literal["session.resumed"] = "session.resumed"
     device: str
+    autonomy: str = ""
 
     def applied_to(self, session: Session) -> Session:
-        return session.model_copy(update={"status": Status.RUNNING, "reason": ""})
+        taken_up = {"status": Status.RUNNING, "reason": "", "autonomy": self.autonomy or session.autonomy}
+        return session.model_copy(update=taken_up)
 
 
 class ReferenceProfiled(_Event):
@@ -296,6 +299,8 @@ class Decision(_Event):
             "undelivered": (*session.undelivered, self.sentence),
         }
         decided = session.model_copy(update=told)
+        if self.action == "autonomy":
+            return decided.model_copy(update={"autonomy": self.text})
         if self.action == "redirect":
             return _with_subtask(decided, self.subtask, direction=self.text)
         if self.action == "restore" and self.subtask:
@@ -437,11 +442,22 @@ def parse(line: str | bytes) -> Event:
 
 def fold(events: Iterable[Event], start: Session | None = None) -> Session:
     """The state that a sequence of events leads to."""
-    session = start or Session()
-    session = session.model_copy(update={"iterations": _Growing(session.iterations)})
+    folding = Folding(start)
     for event in events:
-        session = event.applied_to(session)
-    return session.model_copy(update={"iterations": tuple(session.iterations)})
+        folding.add(event)
+    return folding.session.model_copy(update={"iterations": tuple(folding.session.iterations)})
+
+
+class Folding:
+    """A fold that goes on: its session's iterations grow in place, so read them and keep none."""
+
+    def __init__(self, start: Session | None = None) -> None:
+        session = start or Session()
+        self.session = session.model_copy(update={"iterations": _Growing(session.iterations)})
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        self.session = event.applied_to(self.session)
 
 
 class _Growing(list[Iteration]):

@@ -60,7 +60,7 @@ class Gates:
 
     def __init__(self, record: Record, settings: Settings, release: Callable[[], Awaitable[None]]) -> None:
         self._record, self._release = record, release
-        self._mode, self._deny = settings.autonomy.mode, settings.autonomy.deny
+        self.mode, self._deny = settings.autonomy.mode, settings.autonomy.deny
         self._idle_minutes = settings.session.idle_minutes
         self._changed = asyncio.Event()
         self._step: _Step | None = None
@@ -119,8 +119,8 @@ class Gates:
             Overtaken, Denied: a human ended the run.
             LimitReached: nobody decided within the idle limit.
         """
-        if self._mode is Autonomy.AUTO and any(map(_proposed, self._open)):
-            self._record.emit(events.PlanApproved(who=self._mode))
+        if self.mode is Autonomy.AUTO and any(map(_proposed, self._open)):
+            self._record.emit(events.PlanApproved(who=self.mode))
         await self._wait(lambda: self._decided)
         return next((subtask for subtask in self._open if not _proposed(subtask)), None)
 
@@ -173,7 +173,7 @@ class Gates:
     def _decided(self) -> bool:
         """May the work go on as far as proposals are concerned?"""
         proposed = [_proposed(subtask) for subtask in self._open]
-        return not all(proposed) or not proposed if self._mode is Autonomy.ASK_EACH else not any(proposed)
+        return not all(proposed) or not proposed if self.mode is Autonomy.ASK_EACH else not any(proposed)
 
     async def _after_pause(self, subtask: str) -> None:
         if not self.paused:

@@ -14,7 +14,11 @@ Count = Annotated[int, Field(ge=1)]
 
 class _Table(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", validate_default=True, use_attribute_docstrings=True, allow_inf_nan=False
+        extra="forbid",
+        defer_build=True,
+        validate_default=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
     )
 
 
@@ -147,6 +151,15 @@ class GitSettings(_Table):
     """Sessions live at refs/heads/PREFIX/SESSION."""
 
 
+class UiSettings(_Table):
+    theme: str = "stitch-night"
+    """Theme of the session screen; `stitch themes` lists them."""
+    keymap: dict[str, str] = {}
+    """Other keys: id of a binding = keys, such as "decide.approve" = "y"; F1 shows the ids."""
+    notifications: Literal["unfocused", "never"] = "unfocused"
+    """Ring the terminal's bell when something waits for a decision and the terminal is not focused."""
+
+
 class Settings(_Table):
     reference: ReferenceSettings = ReferenceSettings()
     session: SessionSettings = SessionSettings()
@@ -156,3 +169,4 @@ class Settings(_Table):
     device: DeviceSettings = DeviceSettings()
     models: ModelSettings = ModelSettings()
     git: GitSettings = GitSettings()
+    ui: UiSettings = UiSettings()

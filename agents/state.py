@@ -211,6 +211,8 @@ class Session(_Data):
     """Of the reference's source."""
     tip: str = ""
     """The last commit of the branch that the journal knows."""
+    autonomy: str = ""
+    """How much the run asks: ``ask-each``, ``ask-plan`` or ``auto``."""
     generation: int = 0
     """Changes on redirect and stop; a command for an older one is refused."""
     undelivered: tuple[str, ...] = ()

@@ -1,82 +1,278 @@
-"""The session of a running engine in three panes: plan, code, verdict; leaving it leaves the run alone."""
+"""The Textual app: screens, themes, keymap, palette.  The session belongs to an engine; here it is drawn."""
 
+import asyncio
+import os
+import signal
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.content import Content
-from textual.widgets import Footer, Header, Log, Static
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.screen import Screen
 
-from stitch_tui.agents import events
-from stitch_tui.agents.events import Event
+from stitch_tui import theming
+from stitch_tui.agents import journal
+from stitch_tui.agents.commands import Restore
 from stitch_tui.agents.presence import Engine
-from stitch_tui.agents.state import Session
-from stitch_tui.headless import describe
-from stitch_tui.plain_text import printable
-from stitch_tui.session import connected
+from stitch_tui.agents.settings import Settings
+from stitch_tui.link import EngineFeed, Feed
+from stitch_tui.screens.session import SessionScreen
 from stitch_tui.tools.errors import StitchError
+from stitch_tui.view.board import Board
+from stitch_tui.view.drafts import Drafts
+from stitch_tui.view.orders import BY_NAME, ENTRIES
+from stitch_tui.widgets.ask import Choice
 
 
-def watch(engine: Engine) -> None:
-    """Show the session until the viewer leaves."""
-    SessionApp(engine).run()
+def watch(engine: Engine, project: Path, settings: Settings) -> int:
+    """Show a running session until the viewer leaves; the process's exit code."""
+    drafts = Drafts(journal.path_of(project, engine.session).with_name("composer.json"))
+    return show(EngineFeed(engine, project), project, settings, drafts)
 
 
-class SessionApp(App[None]):
-    """Draws what the engine sends; its state is the fold of those events."""
+def show(feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> int:
+    """Show a session until the viewer leaves; the process's exit code."""
+    app = StitchApp(feed, project, settings, drafts)
+    app.run()
+    if app._exception:
+        raise app._exception
+    return app.return_code or 0
 
-    CSS = "#plan { width: 1fr; } #code { width: 2fr; } #verdict { width: 1fr; } Log, Static { padding: 0 1; }"
-    ENABLE_COMMAND_PALETTE = False
+
+class Orders(Provider):
+    """The palette: everything that can be done, as in ``/`` commands."""
+
+    async def discover(self) -> Hits:
+        for entry in ENTRIES:
+            run = partial(self._run, entry.name)
+            yield DiscoveryHit(entry.text, run, text=entry.text, help=f"/{entry.name}")
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for entry in ENTRIES:
+            score = matcher.match(f"{entry.name} {entry.text}")
+            if score:
+                shown = matcher.highlight(f"{entry.name} {entry.text}")
+                yield Hit(score, shown, partial(self._run, entry.name), help=f"/{entry.name} {entry.words}")
+
+    async def _run(self, name: str) -> None:
+        app = self.app
+        assert isinstance(app, StitchApp)
+        await app.do(name)
+
+
+class StitchApp(App[None]):
+    """One session on a terminal."""
+
+    CSS_PATH = "styles/app.tcss"
+    TITLE = "stitch"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-narrow"),
+        (100, "-medium"),
+        (140, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012
+    COMMANDS = {Orders}  # noqa: RUF012  # as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+q", "quit", "Detach", priority=True, tooltip="Leave; the run goes on."),
+        Binding("ctrl+q", "leave", "Leave", id="app.leave", priority=True, tooltip="The run may go on."),
+        Binding("f2", "command_palette", "Palette", id="app.palette", show=False),
+        Binding("question_mark", "help", "Help", id="app.help", key_display="?", tooltip="This page."),
+        Binding(
+            "f1", "help", "Help", id="app.help-everywhere", tooltip="Help, in the composer too.", show=False
+        ),
+        Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend", show=False),
     ]
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> None:
         super().__init__()
-        self._engine, self._session = engine, Session()
+        self.feed, self.project, self._drafts = feed, project, drafts
+        self._settings, self._git = settings.ui, settings.git
+        self.board = Board()
+        self._faults = theming.register(self)
+        self._told = (0, False)
 
-    def compose(self) -> ComposeResult:
-        yield Header()
-        with Horizontal():
-            yield Static(id="plan")
-            yield Log(id="code")
-            yield Log(id="verdict")
-        yield Footer()
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return theming.defaults()
+
+    def get_default_screen(self) -> Screen[None]:
+        return SessionScreen(self.board, self.feed, self._drafts)
 
     def on_mount(self) -> None:
-        self.title = f"stitch {self._engine.session}"
-        self.run_worker(self._follow(), exit_on_error=True)
+        self.use_theme(self._settings.theme)
+        self.set_keymap(self._settings.keymap)
+        for fault in self._faults:
+            self.notify(fault, title="theme", severity="warning", markup=False)
+        self._catch_signals()
+        self.run_worker(self.feed.run(self.board), group="feed", exit_on_error=True)
+        self.run_worker(self._watch_themes(), exit_on_error=False)
+        self.set_interval(0.5, self._tell_outside)
 
-    async def _follow(self) -> None:
+    def use_theme(self, name: str) -> None:
+        """Take a theme; one that is not there is replaced by the default, and that is said."""
+        if name in self.available_themes:
+            self.theme = name
+            return
+        self.theme = theming.DEFAULT
+        self.notify(f"no theme {name}; see `stitch themes`", severity="warning", markup=False)
+
+    async def _watch_themes(self) -> None:
+        async for _ in theming.changes():
+            for fault in theming.register(self):
+                self.notify(fault, title="theme", severity="warning", markup=False)
+            self._invalidate_css()
+            self.refresh_css(animate=False)
+
+    def _fatal_error(self) -> None:
+        """End without Textual's picture of every variable: the command line reports what happened."""
+        self._close_messages_no_wait()
+
+    # the world outside -----------------------------------------------------------------------------
+
+    def _catch_signals(self) -> None:
+        """A signal restores the terminal and ends the viewer, not the run."""
+        loop = asyncio.get_running_loop()
+        for received in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(received, partial(self.exit, return_code=128 + received))
+
+    def on_unmount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for received in (signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(received)
+        self._set_title("")
+
+    def _tell_outside(self) -> None:
+        """Title of the terminal, and a bell when something waits and nobody looks."""
+        waiting, ended = len(self.board.proposed), self.board.finished is not None
+        if (waiting, ended) == self._told:
+            return
+        news = waiting > self._told[0] or (ended and not self._told[1])
+        self._told = waiting, ended
+        if news and not self.app_focus and self._settings.notifications == "unfocused":
+            self.bell()
+        sign = "?" if waiting else "■" if ended else "●"
+        self._set_title(f"{sign} stitch {self.board.session.id}")
+
+    def _set_title(self, text: str) -> None:
+        if self._driver and not self.is_headless and not self.is_web:
+            safe = "".join(c for c in text if c.isprintable())
+            self._driver.write(f"\x1b]0;{safe}\x07")
+
+    # actions ---------------------------------------------------------------------------------------
+
+    async def do(self, name: str) -> None:
+        """Do what ``/name`` does; one that needs words goes into the composer."""
+        screen = self.screen
+        if not isinstance(screen, SessionScreen):
+            return
+        entry = BY_NAME[name]
+        if entry.action:
+            await screen.act(entry.action, "")
+        elif entry.words:
+            screen.composer.put(f"/{name} ")
+        else:
+            await screen.submit(f"/{name}")
+
+    async def action_leave(self) -> None:
+        """Ask what becomes of the run, if there is one."""
+        screen = self.screen
+        if not isinstance(screen, SessionScreen):
+            self.pop_screen()
+            return
+        if not self.board.running or self.feed.trouble:
+            self.exit()
+            return
+        if screen.asks.asking:
+            self.exit()
+            return
+        screen.asks.ask(
+            "leave the run?",
+            Choice("d", "detach: it goes on", self.exit),
+            Choice("p", "pause it", lambda: self._after("pause")),
+            Choice("s", "stop it", lambda: self._after("stop")),
+        )
+
+    def _after(self, what: str) -> None:
+        self.run_worker(self._leave_after(what), exit_on_error=False)
+
+    async def _leave_after(self, what: str) -> None:
+        from stitch_tui.agents.commands import Pause
+        from stitch_tui.view.orders import stop
+
+        make = stop() if what == "stop" else (lambda g: Pause(generation=g))
+        await self.feed.send(make, self.board.session.generation)
+        self.exit()
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C copies a selection; without one it is like Esc and never quits."""
+        self.run_worker(self.screen.run_action("back"), exit_on_error=False)
+
+    def action_help(self) -> None:
+        from stitch_tui.screens.help import HelpScreen
+
+        self._open(HelpScreen(self.screen))
+
+    def action_themes(self, name: str = "") -> None:
+        if name:
+            self.use_theme(name)
+            return
+        from stitch_tui.screens.theme_preview import ThemeScreen
+
+        self._open(ThemeScreen())
+
+    def action_report(self) -> None:
+        from stitch_tui.screens.report import ReportScreen
+
+        self._open(ReportScreen(self.board))
+
+    def action_log(self) -> None:
+        from stitch_tui.screens.report import LogScreen
+
+        self._open(LogScreen(self.board))
+
+    def action_profile(self) -> None:
+        from stitch_tui.screens.profile import ProfileScreen
+
+        self._open(ProfileScreen(self.board))
+
+    def action_history(self) -> None:
+        from stitch_tui.screens.history import HistoryScreen
+        from stitch_tui.tools.history import History
+
         try:
-            async with connected(self._engine) as connection:
-                async for event in connection.stream():
-                    self._show(event)
+            history = History.open(self.project, prefix=self._git.branch_prefix, author=self._git.author)
         except StitchError as error:
-            self.sub_title = printable(str(error))
+            self.notify(str(error), severity="error", markup=False)
+            return
+        restore = self._go_on_from if self.board.running else None
+        self._open(HistoryScreen(history, self.board.session.id, restore))
 
-    def _show(self, event: Event) -> None:
-        self._session = event.applied_to(self._session)
-        self.query_one("#plan", Static).update(Content(self._plan()))
-        if isinstance(event, events.CodeWritten):
-            self._code.clear()
-            self._code.write(printable(event.candidate.source))
-        elif isinstance(event, events.CoderDelta):
-            self._code.write(printable(event.text))
-        elif isinstance(event, events.VerdictReached):
-            self._verdict.write_line(printable(f"{event.subtask or 'program'}: {describe(event.verdict)}"))
-        elif isinstance(event, events.SessionFinished):
-            self.sub_title = printable(f"{event.status}: {event.reason}")
+    def _go_on_from(self, iteration: int) -> None:
+        """Have the engine go on from an iteration."""
+        for screen in self.screen_stack:
+            if isinstance(screen, SessionScreen):
+                screen.order(lambda g: Restore(iteration=iteration, generation=g))
 
-    def _plan(self) -> str:
-        rows = (f"{s.id} {s.state:9} {s.title}" for s in self._session.subtasks)
-        return printable("\n".join(rows) or "no plan yet")
+    def _open(self, screen: Screen[None]) -> None:
+        """Show a screen, once."""
+        if type(self.screen) is not type(screen):
+            self.push_screen(screen)
 
-    @property
-    def _code(self) -> Log:
-        return self.query_one("#code", Log)
+    def action_copy(self) -> None:
+        if text := getattr(self.screen, "copied", ""):
+            self.copy(text)
 
-    @property
-    def _verdict(self) -> Log:
-        return self.query_one("#verdict", Log)
+    def copy(self, text: str) -> None:
+        """Copy, and say how."""
+        from stitch_tui import clipboard
+
+        tool = clipboard.tool()
+        if tool and clipboard.run_tool(tool, text):
+            how = f"with {tool[0]}"
+        elif self._driver and len(text) <= clipboard.OSC_BYTES and not self.is_headless:
+            self._driver.write(clipboard.sequence(text, tmux="TMUX" in os.environ))
+            how = "through the terminal (OSC 52)"
+        else:
+            how = f"to {clipboard.save(text)}"
+        self.notify(f"copied {len(text.splitlines())} lines {how}", timeout=3, markup=False)

@@ -70,8 +70,9 @@ def root(
         typer.echo(f"stitch {__version__}")
         return ExitCode.GOAL_MET
     if context.invoked_subcommand is None:
-        if _attached():
-            return ExitCode.GOAL_MET
+        code = _attached()
+        if code is not None:
+            return code
         typer.echo(START)
         return ExitCode.USAGE
     return ExitCode.GOAL_MET
@@ -82,6 +83,7 @@ app.command(hidden=True, epilog="Example: stitch --auto --detach model.py")(run.
 app.command(epilog="Example: stitch status --json")(engine.status)
 app.command(epilog="Example: stitch attach --json")(engine.attach)
 app.command(epilog="Example: stitch stop")(engine.stop)
+app.command(epilog="Example: stitch view --json")(engine.view)
 app.command(epilog="Example: stitch pause")(ctl.pause)
 app.command(epilog="Example: stitch resume")(ctl.resume)
 app.add_typer(ctl.ctl, name="ctl")
@@ -97,24 +99,25 @@ app.command(epilog="Example: stitch apply best --commit")(history.apply)
 app.command(epilog="Example: stitch export out/ 7")(history.export)
 app.add_typer(history.sessions, name="sessions")
 app.command(epilog="Example: stitch replay 20261130-1000-gated_mlp --device emulator")(replay.replay)
+app.command(epilog="Example: stitch themes --json")(settings.themes)
 app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
 app.add_typer(prompts.prompts, name="prompts")
 
 
-def _attached() -> bool:
-    """Show the session of this directory's engine until the viewer leaves; False: there is none to show."""
+def _attached() -> int | None:
+    """Show the session of this directory's engine until the viewer leaves; None: there is none to show."""
     if not (sys.stdin.isatty() and sys.stdout.isatty() and Path(".stitch/engine.json").exists()):
-        return False
+        return None
     from stitch_tui.agents.presence import running
 
     found = running(Path.cwd())
     if found is None or not found.session:
-        return False
+        return None
     from stitch_tui.app import watch
+    from stitch_tui.config import load
 
-    watch(found)
-    return True
+    return watch(found, Path.cwd(), load(Path.cwd(), refuse=False).settings)
 
 
 def _command() -> Any:

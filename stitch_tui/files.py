@@ -14,6 +14,11 @@ def user_config_file() -> Path:
     return platformdirs.user_config_path("stitch", appauthor=False) / CONFIG_NAME
 
 
+def user_theme_folder() -> Path:
+    """Where a user's own themes lie."""
+    return user_config_file().with_name("themes")
+
+
 def project_config_file(project: Path) -> Path:
     return project / CONFIG_NAME
 

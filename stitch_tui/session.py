@@ -98,6 +98,25 @@ async def connected(engine: Engine) -> AsyncIterator[Connection]:
         writer.close()
 
 
+def journal_of(project: Path, session: str) -> Path:
+    """The journal of a session, or of the latest for an empty name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = journal.sessions(project)
+    name = session or next(iter(known), "")
+    if name not in known:
+        raise UsageError(
+            f"no journal of session {session}" if session else "no session has a journal here",
+            where=str(project / ".stitch" / "sessions"),
+            advice=f"there is {', '.join(known[:5])}"
+            if known
+            else "a clone has `stitch log` and `stitch show`",
+        )
+    return journal.path_of(project, name)
+
+
 def state_of(project: Path, session: str) -> Session:
     """A session's state, from its journal."""
     return events.fold(journal.read(journal.path_of(project, session)))

@@ -148,6 +148,22 @@ def add(
     _send(lambda now: Add(title=title, nodes=covered, strategy=strategy, generation=now), json, generation)
 
 
+@ctl.command(epilog="Example: stitch ctl autonomy ask-each")
+def autonomy(
+    mode: Annotated[str, typer.Argument(metavar="MODE", help="ask-each, ask-plan or auto.")],
+    generation: Generation = None,
+    json: Json = False,
+) -> None:
+    """Change how much the run asks; auto approves what is proposed."""
+    from stitch_tui.agents.commands import SetAutonomy
+    from stitch_tui.agents.settings import Autonomy
+    from stitch_tui.tools.errors import UsageError
+
+    if mode not in list(Autonomy):
+        raise UsageError("no such mode", where=mode, advice=f"there is {', '.join(Autonomy)}")
+    _send(lambda now: SetAutonomy(mode=Autonomy(mode), generation=now), json, generation)
+
+
 @ctl.command(epilog="Example: stitch ctl restore 3")
 def restore(
     number: Annotated[int, typer.Argument(metavar="N", min=1, help="A correct iteration of a subtask.")],

@@ -1,9 +1,9 @@
-"""The engine of this directory: ``stitch status``, ``attach`` and ``stop``."""
+"""The engine of this directory: ``stitch status``, ``attach``, ``stop``; and ``view`` of a past session."""
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,6 +64,37 @@ def stop(json: Json = False) -> None:
         say_json(finished.model_dump(mode="json"))
     else:
         say(f"{finished.status}: {finished.reason}")
+
+
+def view(
+    session: Annotated[str, typer.Argument(metavar="[SESSION]", help="Default: the latest one.")] = "",
+    json: Json = False,
+) -> int:
+    """Show a session from its journal again: on the screen, or as lines where there is no terminal.
+
+    Exits as the session did.
+    """
+    import sys
+
+    from stitch_tui.agents import journal
+    from stitch_tui.session import journal_of
+
+    path = journal_of(Path.cwd(), session)
+    if not json and sys.stdin.isatty() and sys.stdout.isatty():
+        from stitch_tui.app import show
+        from stitch_tui.config import load
+        from stitch_tui.link import JournalFeed
+        from stitch_tui.view.drafts import Drafts
+
+        return show(JournalFeed(path), Path.cwd(), load(Path.cwd(), refuse=False).settings, Drafts(None))
+    from stitch_tui.agents.events import SessionFinished
+    from stitch_tui.headless import NdjsonPrinter, PlainPrinter
+
+    printer, code = NdjsonPrinter() if json else PlainPrinter(), 1
+    for event in journal.read(path):
+        printer(event)
+        code = event.exit_code if isinstance(event, SessionFinished) else code
+    return code
 
 
 async def _watch(show: Callable[["Event"], None]) -> int:

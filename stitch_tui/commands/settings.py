@@ -1,4 +1,4 @@
-"""``stitch config`` and ``stitch trust``."""
+"""``stitch config``, ``stitch themes`` and ``stitch trust``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,31 @@ config = typer.Typer(
     help="Show and change settings.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
 )
 User = Annotated[bool, typer.Option("--user", help="The user's file instead of the project's.")]
+
+
+def themes(json: Json = False) -> None:
+    """Print the session screen's themes: those of stitch and those of your own folder."""
+    from stitch_tui import themes
+    from stitch_tui.config import load
+    from stitch_tui.files import user_theme_folder
+
+    worn = load(Path.cwd(), refuse=False).settings.ui.theme
+    folder = user_theme_folder()
+    known = [(palette, "stitch") for palette in themes.builtin()]
+    faults = []
+    for found in themes.of_user(folder):
+        if isinstance(found, themes.InvalidTheme):
+            faults.append(str(found))
+        else:
+            known.append((found, str(folder)))
+    if json:
+        rows = [{"name": p.name, "label": p.label, "dark": p.dark, "from": place} for p, place in known]
+        say_json({"themes": rows, "worn": worn, "folder": str(folder), "faults": faults})
+        return
+    table((p.name, "worn" if p.name == worn else "", p.label, place) for p, place in known)
+    for fault in faults:
+        say(f"not a theme: {fault}")
+    say(f"\nyour own: {folder}/*.toml; take one: stitch config set --user ui.theme NAME")
 
 
 @config.command(epilog="Example: stitch config show --json")

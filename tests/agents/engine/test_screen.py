@@ -1,69 +1,123 @@
-"""The small screen shows a running session, and leaving it leaves the run alone."""
+"""The session screen on a real engine: keys change the run, and leaving it leaves the run alone."""
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 from engine_projects import Project, of_type, send, until
-from textual.widgets import Log, Static
+from textual.pilot import Pilot
+from textual.widgets import Static
 
-from stitch_tui.agents import commands, events
-from stitch_tui.agents.presence import Engine
-from stitch_tui.agents.state import Candidate, Plan, Subtask
-from stitch_tui.app import SessionApp
+from stitch_tui.agents import commands
+from stitch_tui.agents.settings import Settings
+from stitch_tui.agents.state import SubtaskState
+from stitch_tui.app import StitchApp
+from stitch_tui.link import EngineFeed
+from stitch_tui.screens.session import SessionScreen
 from stitch_tui.session import found
-from stitch_tui.tools.graph import Region
-from stitch_tui.tools.iteration import Kind
+from stitch_tui.tools.iteration import Outcome
+from stitch_tui.view.drafts import Drafts
+from stitch_tui.widgets.code_view import CodeView
+from stitch_tui.widgets.coder import CoderPane
 
-HOSTILE = "x[/] tile[threadIdx.x][k] [@click=app.quit]go[/]"
+WAIT_S = 120.0
 
 
-def test_three_panes_show_the_live_session_and_q_detaches(project: Project) -> None:
+def app_on(project: Project, drafts: Path | None = None) -> StitchApp:
+    feed = EngineFeed(found(project.folder), project.folder)
+    return StitchApp(feed, project.folder, Settings(), Drafts(drafts))
+
+
+async def seen(pilot: Pilot[None], wanted: object) -> None:
+    """Wait until `wanted`, a function, is true on the screen."""
+    assert callable(wanted)
+    async with asyncio.timeout(WAIT_S):
+        while not wanted():
+            await pilot.pause(0.02)
+
+
+def test_live_code_is_shown_and_leaving_it_leaves_the_run(project: Project) -> None:
     engine = project.start(hang=[1])
     until(engine, of_type("code.written"))
 
-    async def look() -> tuple[str, str]:
-        app = SessionApp(found(project.folder))
-        async with app.run_test() as pilot:
-            code = app.query_one("#code", Log)
-            while "__global__" not in "".join(code.lines):
-                await pilot.pause()
-            plan = str(app.query_one("#plan", Static).content)
-            await pilot.press("q")
-        return plan, app.title
+    async def look() -> None:
+        app = app_on(project)
+        async with app.run_test(size=(150, 44)) as pilot:
+            code = app.screen.query_one(CodeView)
+            await seen(pilot, lambda: "__global__" in app.screen.query_one(CoderPane).text)
+            assert "//" in shown(code)
+            banner = str(app.screen.query_one("#banner", Static).content)
+            assert project.session.id in banner
+            await pilot.press("ctrl+q")
+            await pilot.press("d")
+        assert app.return_code == 0
 
-    plan, title = asyncio.run(look())
-    assert "s01" in plan
-    assert project.session.id in title
+    asyncio.run(look())
     assert engine.poll() is None, "the run goes on"
     send(project, commands.Stop(generation=0))
     engine.communicate(timeout=60)
 
 
-def test_foreign_text_is_never_markup() -> None:
-    nowhere = Engine(pid=0, session="x", socket=Path("/nowhere/at/all"))
-    region = Region(nodes=("relu",), inputs=("x",), outputs=("relu",))
-    plan_of_it = Plan(subtasks=(Subtask(id="s01", title=HOSTILE, region=region),))
-    start = events.IterationStarted(iteration=1, subtask="s01", attempt=1, kind=Kind.DRAFT)
-    candidate = Candidate(source=HOSTILE, strategy="x")
-    code_written = events.CodeWritten(iteration=1, subtask="s01", candidate=candidate, path="s01.cu")
-
-    async def look() -> list[str]:
-        app = SessionApp(nowhere)
-        async with app.run_test() as pilot:
-            for event in (events.PlanProposed(plan=plan_of_it), start, code_written):
-                app._show(event)
-            await pilot.pause()
-            return [str(app.query_one("#plan", Static).content), *app.query_one("#code", Log).lines]
-
-    plan, *code = asyncio.run(look())
-    assert HOSTILE in plan
-    assert HOSTILE in code
+def shown(code: CodeView) -> str:
+    """What of the code is on the screen."""
+    return "\n".join(code.render_line(y).text for y in range(code.size.height))
 
 
-def test_the_screen_imports_neither_torch_nor_git() -> None:
-    heavy = "{'torch', 'git', 'openai', 'lancedb'}"
-    program = f"import sys, stitch_tui.app; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+def test_a_redirect_from_the_composer_reaches_the_run(project: Project) -> None:
+    engine = project.start(hang=[1])
+    until(engine, of_type("code.written"))
+
+    async def redirect() -> None:
+        app = app_on(project)
+        async with app.run_test(size=(120, 40)) as pilot:
+            screen = app.screen
+            assert isinstance(screen, SessionScreen)
+            await seen(pilot, lambda: screen.chosen is not None)
+            await pilot.press("R", *"use", "space", *"shared", "enter")
+            await seen(pilot, lambda: app.board.session.generation == 1)
+            assert screen.composer.field.text == ""
+
+    asyncio.run(redirect())
+    engine.communicate(timeout=200)  # what hung was cancelled, the rest goes through
+    assert project.session.subtasks[0].direction == "use shared"
+    assert project.session.iteration(1).outcome is Outcome.REDIRECTED
+
+
+def test_a_plan_is_approved_by_key_and_a_subtask_skipped(project: Project) -> None:
+    engine = project.start(settings={"autonomy": {"mode": "ask-plan"}}, hang=[1])
+    until(engine, of_type("plan.proposed"))
+
+    async def decide() -> None:
+        app = app_on(project)
+        async with app.run_test(size=(120, 40)) as pilot:
+            screen = app.screen
+            assert isinstance(screen, SessionScreen)
+            await seen(pilot, lambda: len(app.board.proposed) >= 2)
+            last = app.board.session.subtasks[-1].id
+            await seen(pilot, lambda: screen.planner.settled([last]))
+            screen.planner.choose(last)
+            await pilot.press("s", "y")
+            await seen(pilot, lambda: app.board.subtask(last).state is SubtaskState.SKIPPED)  # type: ignore[union-attr]
+            await pilot.press("A", "y")
+            await seen(pilot, lambda: app.board.active is not None)
+
+    asyncio.run(decide())
+    assert project.session.subtasks[-1].state is SubtaskState.SKIPPED
+    assert not any(s.state is SubtaskState.PROPOSED for s in project.session.subtasks)
+    send(project, commands.Stop(generation=0))
+    engine.communicate(timeout=60)
+
+
+def test_the_screen_finds_the_engine_again_and_says_when_it_is_gone(project: Project) -> None:
+    engine = project.start(hang=[1])
+    until(engine, of_type("code.written"))
+
+    async def watch() -> str:
+        app = app_on(project)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await seen(pilot, lambda: app.board.active is not None)
+            engine.kill()
+            await seen(pilot, lambda: "killed" in app.feed.trouble)
+            await pilot.pause(0.2)
+            return str(app.screen.query_one("#banner", Static).content)
+
+    assert "stitch --auto --resume" in asyncio.run(watch())

@@ -1,0 +1,1 @@
+"""The screens: the session, its history, and those that explain."""

@@ -1,0 +1,54 @@
+"""Help: the keys that work where the focus was, every other one with its id, and the commands."""
+
+from textual.binding import ActiveBinding
+from textual.content import Content
+from textual.screen import Screen
+
+from stitch_tui.screens.pages import Page, heading, table
+from stitch_tui.view.orders import ENTRIES
+from stitch_tui.view.wording import GLYPH
+
+INTRO = """\
+Letters act on the selected subtask while a pane has the focus; in the composer they are text.
+Nothing here is modal: a proposal is a row marked ?, and the run goes on while you read."""
+
+
+class HelpScreen(Page):
+    """Made for the screen that lies below it."""
+
+    PAGE = " Help"
+
+    def __init__(self, below: Screen[object]) -> None:
+        super().__init__()
+        self._active = list(below.active_bindings.values())
+
+    def text(self) -> Content:
+        states = "   ".join(f"{glyph} {state}" for state, glyph in GLYPH.items())
+        commands = [("command", "what it does"), *((f"/{e.name} {e.words}", e.text) for e in ENTRIES)]
+        target = "Text without a slash redirects the subtask after the arrow; `3: text` another one."
+        return Content("\n").join(
+            [
+                Content(INTRO),
+                heading("Keys here"),
+                table([("key", "does", "id for ui.keymap"), *self._keys()]),
+                heading("The composer"),
+                Content(target),
+                Content("Enter sends, Ctrl+J begins a line, Up and Down walk through what was sent.\n"),
+                table(commands),
+                heading("States"),
+                Content(states),
+            ]
+        )
+
+    def _keys(self) -> list[tuple[str, ...]]:
+        rows: dict[str, tuple[str, str, str]] = {}
+        for active in self._active:
+            binding = active.binding
+            if not binding.id:
+                continue
+            keys = f"{rows[binding.id][0]} {self._key(active)}" if binding.id in rows else self._key(active)
+            rows[binding.id] = (keys, active.tooltip or binding.tooltip or binding.description, binding.id)
+        return list(rows.values())
+
+    def _key(self, active: ActiveBinding) -> str:
+        return self.app.get_key_display(active.binding)

@@ -1,0 +1,62 @@
+"""The profile: where the reference's time goes, and what each subtask could win; from what was measured."""
+
+from textual.content import Content
+
+from stitch_tui.agents.state import Subtask
+from stitch_tui.plain_text import one_line
+from stitch_tui.screens.pages import Page, heading, table
+from stitch_tui.view.board import Board
+from stitch_tui.view.wording import bar, duration_us, percent, times
+
+
+class ProfileScreen(Page):
+    """The reference's operators and the plan's bounds."""
+
+    PAGE = " Profile"
+
+    def __init__(self, board: Board) -> None:
+        super().__init__()
+        self._board = board
+
+    def text(self) -> Content:
+        profile, session = self._board.profile, self._board.session
+        if profile is None:
+            return Content("the reference has not been measured yet")
+        timed = not session.device.startswith("cuda")
+        kind = "CPU time, which says nothing about a GPU" if timed else f"measured on {session.device}"
+        parts = [Content(f"{profile.nodes} operators, each measured alone: {kind}")]
+        if profile.time_us:
+            parts.append(Content(f"together {duration_us(profile.time_us)}"))
+        if profile.opaque:
+            parts.append(Content(f"cannot be exported: {one_line(profile.opaque)}"))
+        parts += [heading("Hottest operators"), table(self._hottest()), heading("Subtasks")]
+        parts.append(table(self._subtasks()))
+        parts.append(Content.styled("\nNo Nsight profile belongs to this session.", "$muted"))
+        return Content("\n").join(parts)
+
+    def _hottest(self) -> list[tuple[str, ...]]:
+        profile = self._board.profile
+        rows: list[tuple[str, ...]] = [("operator", "time", "share", "", "module")]
+        total = profile.time_us if profile and profile.time_us else 0.0
+        for node in profile.hottest if profile else ():
+            time = float(node.get("time_us") or 0.0)
+            share = time / total if total else 0.0
+            op = one_line(str(node.get("op", "")))
+            module = one_line(str(node.get("module", "")))
+            rows.append((op, duration_us(time), percent(share), bar(share, 20), module))
+        return rows
+
+    def _subtasks(self) -> list[tuple[str, ...]]:
+        head = ("subtask", "share", "at most", "roofline", "operators", "what")
+        return [head, *map(_row, self._board.session.subtasks)]
+
+
+def _row(subtask: Subtask) -> tuple[str, ...]:
+    return (
+        subtask.id,
+        percent(subtask.share) if subtask.share is not None else "",
+        times(subtask.amdahl) if subtask.amdahl is not None else "",
+        duration_us(subtask.bound_us) if subtask.bound_us is not None else "",
+        str(len(subtask.region.nodes)),
+        one_line(subtask.title),
+    )

@@ -1,0 +1,69 @@
+"""The line on top: session, device, what is done now, and what waits for a decision."""
+
+from textual.content import Content
+from textual.widgets import Static
+
+from stitch_tui.agents.state import Status
+from stitch_tui.plain_text import one_line
+from stitch_tui.tools.iteration import Outcome
+from stitch_tui.view.board import Board
+from stitch_tui.view.wording import best_ratio, times
+
+
+class Banner(Static):
+    """One line; what does not fit is left out from the right."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+
+    def show(self, board: Board, trouble: str) -> None:
+        """Draw the line; `trouble` stands in place of the phase while the engine cannot be reached."""
+        session = board.session
+        parts: list[tuple[str, str]] = [(" stitch ", "$button-color-foreground on $primary bold")]
+        parts += [(f" {one_line(session.id or 'session')} ", "bold")]
+        parts += [_phase(board, trouble)]
+        if waiting := len(board.proposed):
+            parts.append((f" {waiting} to decide ", "$background on $waiting bold"))
+        if (program := session.program) and program.timing and (found := best_ratio(program.timing)):
+            name, ratio = found
+            parts.append((f" {times(ratio.value)} over {name} ", "$gain bold"))
+        tail = [one_line(session.device)] if session.device else []
+        if session.autonomy:
+            tail.append(session.autonomy)
+        tail.append(_budget(board))
+        parts.append((" ", ""))
+        parts.append((" · ".join(part for part in tail if part), "$muted"))
+        self.update(Content.assemble(*_fitting(parts, self.size.width)))
+
+
+def _phase(board: Board, trouble: str) -> tuple[str, str]:
+    if trouble:
+        return f" ✗ {one_line(trouble)} ", "$gate-fail bold"
+    if board.paused and board.running:
+        return " ‖ paused ", "$waiting bold"
+    if board.finished:
+        met = board.finished.status is Status.GOAL_MET
+        return f" {'✓' if met else '■'} {board.phase} ", "$gate-pass bold" if met else "$waiting bold"
+    return f" ● {one_line(board.phase)} ", "$accent bold"
+
+
+def _budget(board: Board) -> str:
+    """How much was tried."""
+    tried = board.session.iterations
+    if not tried:
+        return ""
+    kept = sum(iteration.outcome is Outcome.KEPT for iteration in tried[-1000:])
+    return f"{len(tried)} iterations, {kept} kept" if len(tried) <= 1000 else f"{len(tried)} iterations"
+
+
+def _fitting(parts: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:
+    shown: list[tuple[str, str]] = []
+    room = width
+    for text, style in parts:
+        if len(text) > room:
+            if room > 8:
+                shown.append((text[: room - 1] + "…", style))
+            break
+        shown.append((text, style))
+        room -= len(text)
+    return shown

@@ -1,0 +1,147 @@
+"""The table of iterations: sortable by any column, the best and the last marked."""
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import DataTable
+
+from stitch_tui.agents.state import Iteration
+from stitch_tui.plain_text import one_line
+from stitch_tui.tools.iteration import Outcome
+from stitch_tui.view.board import Board
+from stitch_tui.view.wording import OUTCOME, best_ratio, duration_us, error_of_limit, times
+
+SHOWN = 150
+"""Newest iterations that the table holds."""
+APART_S = 0.5
+"""Least time between two pictures: making the rows anew is the dearest thing on the screen."""
+COLUMNS = ("#", "subtask", "kind", "outcome", "verdict", "time", "x best", "x eager", "error", "strategy")
+
+
+class IterationTable(DataTable[Text]):
+    """One row an iteration."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("S", "sort", "Sort", id="iterations.sort", tooltip="Sort by the next column."),
+    ]
+
+    @dataclass
+    class Picked(Message):
+        """An iteration to look at."""
+
+        number: int
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, cursor_type="row", zebra_stripes=False)
+        self._drawn: tuple[int, int, str, str] = (-1, -1, "", "")
+        self._when = 0.0
+        self._keys: dict[str, tuple[float | str, ...]] = {}
+        self._order = 0
+        self._reverse = True
+
+    def on_mount(self) -> None:
+        for name in COLUMNS:
+            self.add_column(Text(name), key=name)
+
+    def update_from(self, board: Board, subtask: str) -> None:
+        """Show the iterations of `subtask`; all of them for ``*``."""
+        every = board.session.iterations
+        chosen = list(every[-SHOWN:]) if subtask == "*" else board.iterations_of(subtask)[-SHOWN:]
+        best = {s.best for s in board.session.subtasks}
+        state = (board.changes, len(chosen), subtask, self.app.theme)
+        if state == self._drawn or (self._drawn[0] >= 0 and monotonic() - self._when < APART_S):
+            return
+        self._drawn, self._when = state, monotonic()
+        cursor = self.cursor_row
+        self.clear()
+        self._keys = {}
+        for iteration in chosen:
+            kept = iteration.number in best
+            style = self._style(iteration, kept)
+            cells = (Text(text, style) for text in _cells(iteration, kept, iteration is every[-1]))
+            self.add_row(*cells, key=str(iteration.number))
+            self._keys[str(iteration.number)] = _order(iteration)
+        self._sorted()
+        self.move_cursor(row=min(cursor, self.row_count - 1))
+
+    def _style(self, iteration: Iteration, best: bool) -> str:
+        """The colour of a row; Rich text knows no theme variables."""
+        known = self.app.theme_variables
+        quiet = iteration.outcome not in (None, Outcome.KEPT)
+        color = known["gate-pass"] if best else known["muted"] if quiet else ""
+        return "" if color.startswith("ansi") else color
+
+    def action_sort(self) -> None:
+        self._order = (self._order + 1) % len(COLUMNS)
+        self._reverse = COLUMNS[self._order] in ("#", "x best", "x eager")
+        self._sorted()
+        self.notify(f"sorted by {COLUMNS[self._order]}", timeout=2, markup=False)
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        event.stop()
+        same = event.column_index == self._order
+        self._order, self._reverse = event.column_index, not self._reverse if same else False
+        self._sorted()
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        event.stop()
+        if event.row_key.value:
+            self.post_message(self.Picked(int(event.row_key.value)))
+
+    def _sorted(self) -> None:
+        ranks = {key: values[self._order] for key, values in self._keys.items()}
+        order = {key: n for n, key in enumerate(sorted(ranks, key=lambda k: (ranks[k] == "", ranks[k])))}
+        if len({type(v) for v in ranks.values() if v != ""}) > 1:
+            return
+        self.sort("#", key=lambda cell: order.get(_number(cell), 0), reverse=self._reverse)
+
+
+def _number(cell: Text) -> str:
+    return cell.plain.split()[0]
+
+
+def _cells(iteration: Iteration, best: bool, last: bool) -> tuple[str, ...]:
+    verdict = iteration.verdict
+    timing = verdict.timing if verdict else None
+    found = best_ratio(timing) if timing else None
+    eager = timing.speedups.get("eager") if timing else None
+    mark = f" {'★' if best else ''}{'•' if last else ''}".rstrip()
+    outcome = f"{OUTCOME[iteration.outcome]} {iteration.outcome}" if iteration.outcome else "…"
+    strategy = iteration.candidate.strategy if iteration.candidate else ""
+    return (
+        f"{iteration.number}{mark}",
+        iteration.subtask or "program",
+        str(iteration.kind),
+        outcome,
+        str(verdict.category).replace("_", " ") if verdict else "",
+        duration_us(timing.candidate.median_us) if timing else "",
+        times(found[1].value) if found else "",
+        times(eager.value) if eager else "",
+        error_of_limit(verdict) if verdict else "",
+        one_line(strategy),
+    )
+
+
+def _order(iteration: Iteration) -> tuple[float | str, ...]:
+    """What each column is sorted by; an empty text stands for what is not known and comes last."""
+    verdict = iteration.verdict
+    timing = verdict.timing if verdict else None
+    found = best_ratio(timing) if timing else None
+    eager = timing.speedups.get("eager") if timing else None
+    share = verdict.error / verdict.error_limit if verdict and verdict.error and verdict.error_limit else ""
+    return (
+        float(iteration.number),
+        iteration.subtask,
+        str(iteration.kind),
+        str(iteration.outcome or ""),
+        str(verdict.category) if verdict else "",
+        timing.candidate.median_us if timing else "",
+        found[1].value if found else "",
+        eager.value if eager else "",
+        share,
+        iteration.candidate.strategy if iteration.candidate else "",
+    )

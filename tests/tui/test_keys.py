@@ -1,0 +1,220 @@
+"""Each key makes the command it stands for, made for the session's generation."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from on_screen import Shown, long_ago, shown
+from shown_sessions import beginning, emulated
+
+from stitch_tui.agents.commands import (
+    Add,
+    Decide,
+    Edit,
+    Pause,
+    Redirect,
+    Reorder,
+    Restore,
+    SetAutonomy,
+    Skip,
+    Stop,
+)
+from stitch_tui.agents.settings import Autonomy
+from stitch_tui.widgets import planner
+from stitch_tui.widgets.coder import CoderPane
+from stitch_tui.widgets.composer import Field
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(coroutine)
+
+
+PRESSED: list[tuple[str, str, list[object]]] = [
+    ("a", "s05", [Decide(subtask="s05", generation=0)]),
+    ("A y", "s05", [Decide(generation=0)]),
+    ("n", "s05", [Decide(subtask="s05", choice="reject", generation=0)]),
+    ("s y", "s03", [Skip(subtask="s03", generation=0)]),
+    ("s", "s04", [Skip(subtask="s04", undo=True, generation=0)]),
+    ("J", "s03", [Reorder(subtask="s03", position=4, generation=0)]),
+    ("K", "s03", [Reorder(subtask="s03", position=2, generation=0)]),
+    ("shift+up", "s03", [Reorder(subtask="s03", position=2, generation=0)]),
+    ("p", "s03", [Pause(generation=0)]),
+    ("f6", "s03", [Pause(generation=0)]),
+    ("x k", "s03", [Stop(generation=0)]),
+    ("b y", "s01", [Restore(iteration=5, generation=0)]),
+    ("u y", "s01", [Restore(iteration=1, generation=0)]),
+    ("shift+tab y", "s01", [SetAutonomy(mode=Autonomy.AUTO, generation=0)]),
+    ("r g o enter", "s03", [Redirect(subtask="s03", text="go", generation=0)]),
+    ("R g o enter", "s03", [Redirect(subtask="s03", text="go", now=True, generation=0)]),
+    ("x b", "s01", [Restore(iteration=5, generation=0), Stop(generation=0)]),
+    ("escape escape", "s01", [Redirect(subtask="s02", text="", now=True, generation=0)]),
+    ("x escape", "s01", []),
+    ("A q z escape", "s01", []),
+]
+
+
+def test_each_key_makes_its_command() -> None:
+    """On one screen, one after the other; nobody answers, so the state stays what it was."""
+
+    async def press() -> None:
+        async with shown() as screen:
+            long_ago(screen.screen)
+            for keys, on, commands in PRESSED:
+                screen.screen.planner.focus()
+                screen.screen.planner.choose(on)
+                await screen.drawn()
+                screen.engine.told.clear()
+                await screen.press(*keys.split())
+                assert screen.engine.told == commands, keys
+
+    run(press())
+
+
+def test_a_proposal_is_not_decided_on_before_it_could_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SETTLED_S", 60.0)
+
+    async def press() -> None:
+        async with shown(beginning()) as screen:
+            await screen.pilot.press("a", "A", "y", "n")
+            assert screen.engine.told == []
+
+    run(press())
+
+
+def test_letters_in_the_composer_are_text() -> None:
+    async def write() -> None:
+        async with shown() as screen:
+            long_ago(screen.screen)
+            await screen.press("tab", *"apex", "1", "question_mark")
+            assert screen.screen.composer.field.text == "apex1?"
+            assert screen.engine.told == []
+            await screen.press("escape")
+            assert not screen.screen.composer.field.has_focus
+            assert screen.screen.composer.field.text == "apex1?", "the draft stays"
+
+    run(write())
+
+
+def test_editing_in_place_sends_what_changed() -> None:
+    async def edit() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            await screen.press("e")
+            assert screen.screen.form.is_open
+            await screen.press("end", *" x", "escape", "e")
+            await screen.press("enter")
+            wanted = Edit(subtask="s03", title="attention scores+softmax x", generation=0)
+            assert screen.engine.told == [wanted], "what was typed outlived Esc"
+            assert not screen.screen.form.is_open
+
+    run(edit())
+
+
+def test_adding_needs_nodes() -> None:
+    async def add() -> None:
+        async with shown() as screen:
+            await screen.press("o", *"sum", "enter")
+            assert screen.engine.told == []
+            assert screen.screen.form.is_open
+            await screen.press("tab", "tab", *"add_1", "enter")
+            assert screen.engine.told == [Add(title="sum", nodes=("add_1",), generation=0)]
+
+    run(add())
+
+
+def test_the_work_that_runs_is_redirected_and_not_edited() -> None:
+    async def edit() -> None:
+        async with shown() as screen:
+            await screen.press("e")
+            assert not screen.screen.form.is_open
+
+    run(edit())
+
+
+def test_keys_of_the_panes() -> None:
+    async def walk() -> None:
+        async with shown(size=(80, 24)) as screen:
+            await screen.press("2")
+            assert screen.screen.query_one("#code").has_focus
+            assert not screen.screen.query_one("#planner").display
+            await screen.press("3", "tab")
+            assert isinstance(screen.app.focused, Field)
+            await screen.press("tab", "f")
+            assert screen.screen.has_class("-full")
+
+    run(walk())
+
+
+def test_diff_keys_change_base_and_style() -> None:
+    async def walk() -> None:
+        async with shown(size=(200, 50)) as screen:
+            screen.screen.planner.choose("s01")
+            await screen.press("2")
+            status = screen.text("#code-status")
+            assert "#5 s01 attempt 5 against #1" in status
+            await screen.press("d")
+            assert "against #4" in screen.text("#code-status")
+            await screen.press("d")
+            assert "against" not in screen.text("#code-status")
+            await screen.press("d", "z", "t", "]", "[", "f")
+            assert screen.screen.query_one(CoderPane).code.marked_line
+
+    run(walk())
+
+
+def test_other_keys_from_the_settings() -> None:
+    async def press() -> None:
+        async with shown(keymap={"run.pause": "P"}) as screen:
+            await screen.press("p")
+            assert screen.engine.told == []
+            await screen.press("P")
+            assert screen.engine.told == [Pause(generation=0)]
+
+    run(press())
+
+
+def test_the_footer_offers_what_works_now() -> None:
+    def offered(screen: Shown) -> set[str]:
+        return {active.binding.action for active in screen.screen.active_bindings.values() if active.enabled}
+
+    async def look() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            assert "approve" not in offered(screen)
+            screen.screen.planner.choose("s05")
+            await screen.drawn()
+            assert "approve" in offered(screen)
+        async with shown(emulated()) as screen:
+            assert "approve_all" not in offered(screen)
+
+    run(look())
+
+
+def test_screens_open_once_and_close() -> None:
+    async def walk() -> None:
+        async with shown() as screen:
+            for key in ("question_mark", "f1"):
+                await screen.press(key, key)
+                assert len(screen.app.screen_stack) == 2
+                await screen.press("escape")
+                assert len(screen.app.screen_stack) == 1
+            for command, words in (("report", "rms_norm+silu"), ("profile", "aten.linear"), ("log", "done")):
+                await screen.press("slash", *command, "enter")
+                assert words in screen.text("#text")
+                await screen.press("escape")
+
+    run(walk())
+
+
+def test_leaving_can_pause_or_stop_the_run() -> None:
+    async def leave(key: str, command: object) -> None:
+        async with shown() as screen:
+            await screen.pilot.press("ctrl+q", key)
+            await screen.pilot.pause()
+            assert screen.engine.told == [command]
+
+    run(leave("p", Pause(generation=0)))
+    run(leave("s", Stop(generation=0)))
