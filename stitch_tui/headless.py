@@ -200,12 +200,16 @@ class PlainPrinter:
         yield f"stitch: {event.text}"
 
 
-def describe(verdict: Verdict) -> str:
-    """A verdict in one line: category, error against limit, speedups or *functional, not timed*."""
+def describe(verdict: Verdict, *, reason: bool = True) -> str:
+    """A verdict in one line: category, error against limit, speedups or *functional, not timed*.
+
+    Args:
+        reason: end with what is wrong; not where the findings follow.
+    """
     parts = [str(verdict.category), *_measured(verdict)]
     if Flag.FUNCTIONAL in verdict.flags:
         parts.append("functional, not timed")
-    if not verdict.correct:
+    if reason and not verdict.correct:
         parts.append(verdict.summary)
     return ", ".join(parts)
 

@@ -50,7 +50,7 @@ def _progress(event: str, data: dict[str, object]) -> None:
 def _print(verdict: "Verdict") -> None:
     from stitch_tui.headless import describe
 
-    say(describe(verdict))
+    say(describe(verdict, reason=not verdict.findings))
     for finding in verdict.findings:
         place = ":".join(str(part) for part in (finding.file, finding.line) if part)
         say("  " + ": ".join(part for part in (place, finding.where, finding.message) if part))
