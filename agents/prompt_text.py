@@ -162,7 +162,8 @@ def _row(graph: Graph, node: Node, share: float | None, detail: int) -> str:
     if share is not None:
         time = f"{node.time_us:.1f} us" if node.time_us is not None else "not timed"
         bound = f", bound {node.bound_us:.1f} us" if node.bound_us is not None else ""
-        row += f" [{time}, {share:.1%}{bound}]"
+        part = f"{share:.1%}" if node.time_us is not None else f"about {share:.1%} by its FLOP and bytes"
+        row += f" [{time}, {part}{bound}]"
     if detail > 1:
         row += f" {node.flops:.3g} FLOP, {node.bytes_moved:.3g} B"
     if detail > 2 and (node.module or node.source):

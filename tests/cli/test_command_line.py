@@ -290,10 +290,11 @@ def test_a_run_without_a_compiler_says_so_and_changes_nothing(
     assert subprocess.run(["git", "branch", "-a"], capture_output=True, check=True).stdout == b""
 
 
-def test_a_run_with_a_model_role_is_refused_before_anything_starts(
+def test_a_role_without_an_endpoint_is_refused_before_anything_starts(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "m.py").write_text(MODEL)
     subprocess.run(["git", "init", "-q"], check=True)
     said = refused(capsys, ExitCode.USAGE, *RUN, "--set", "models.coder.provider=openai")
-    assert "models.coder.provider" in said
+    assert "models.coder.base_url: no endpoint for this role" in said
+    assert not (project / ".stitch").exists()

@@ -40,12 +40,13 @@ def test_later_layers_win_and_each_value_knows_its_origin(project: Path) -> None
     effective = load(project, environ=environ, flags={"limits.cost": "5"})
     limits = effective.settings.limits
     assert (limits.iterations, limits.minutes, limits.tokens, limits.cost) == (2, 3, 4, 5)
-    origins = {name: (v.layer, v.where) for name, _, v in effective.rows() if name.startswith("limits.")}
+    told = {name: (v.layer, v.where) for name, _, v in effective.rows()}
+    origins = {name: told[f"limits.{name}"] for name in ("iterations", "minutes", "tokens", "cost")}
     assert origins == {
-        "limits.iterations": (Layer.USER, f"{user}:2"),
-        "limits.minutes": (Layer.PROJECT, f"{project / 'stitch.toml'}:3"),
-        "limits.tokens": (Layer.ENVIRONMENT, "STITCH_LIMITS__TOKENS"),
-        "limits.cost": (Layer.FLAG, "command line"),
+        "iterations": (Layer.USER, f"{user}:2"),
+        "minutes": (Layer.PROJECT, f"{project / 'stitch.toml'}:3"),
+        "tokens": (Layer.ENVIRONMENT, "STITCH_LIMITS__TOKENS"),
+        "cost": (Layer.FLAG, "command line"),
     }
 
 

@@ -139,7 +139,7 @@ def coded(*attempts: Iteration, best: Iteration | None = None, budget: int = BUD
 
 def test_the_planner_is_told_everything_that_the_method_asks_for() -> None:
     said = joined(
-        plan_prompt(PlanBrief(graph(), SOURCE, "", ("a note",), hardware(H200)), "Plan it.", BUDGET)
+        plan_prompt(PlanBrief(graph(), SOURCE, "", ("a note",), hardware=hardware(H200)), "Plan it.", BUDGET)
     )
     for element in (
         "exact shapes",
@@ -228,7 +228,7 @@ def test_the_emulator_is_named_as_what_it_is() -> None:
 def test_prompts_stay_under_their_budget(nodes: int, budget: int) -> None:
     big = graph(nodes)
     source = SOURCE * 3000
-    brief = PlanBrief(big, source, "", ("note " * 2000,), hardware(H200))
+    brief = PlanBrief(big, source, "", ("note " * 2000,), hardware=hardware(H200))
     planned = joined(plan_prompt(brief, "Plan it.", budget))
     if (nodes, budget) != (500, 4000):  # the ids alone take more
         assert estimated(planned) <= budget
