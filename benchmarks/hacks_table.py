@@ -69,6 +69,8 @@ def summary(device: str, result: dict[str, Any]) -> str:
     honest = result["honest"]
     accepted = sum(row["category"] == "correct" for row in result["missed"])
     false = honest.get("falsely_rejected", {})
+    asked = any(row.get("text_checks", "not run") != "not run" for row in result["rows"])
+    by_text = f", {len(honest['falsely_rejected_by_text_checks'])} rejected by text alone" if asked else ""
     judged = (
         f"{honest['judged']} judged whole, {len(false)} rejected" if "judged" in honest else "by the screen"
     )
@@ -76,7 +78,6 @@ def summary(device: str, result: dict[str, Any]) -> str:
         f"* {device}: {result['device']}, commit {result['commit']}: {result['candidates']} candidates,"
         f" {accepted} accepted, {len(result['missed']) - accepted} refused under another name;"
         f" {honest['programs']} honest programs, {judged},"
-        f" {len(honest['falsely_rejected_by_the_screen'])} accused by the screen,"
-        f" {len(honest.get('falsely_rejected_by_text_checks', []))} rejected by text alone."
+        f" {len(honest['falsely_rejected_by_the_screen'])} accused by the screen{by_text}."
         + (f" Not run: {', '.join(result['not_run'])}." if result["not_run"] else "")
     )

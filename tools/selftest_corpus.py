@@ -157,12 +157,12 @@ CORPUS = (
     _bug("nobody joined", kernel(BEFORE=TILE, AFTER="tile[threadIdx.x] = y[at];\n"
          "  if (threadIdx.x + 32 < 64 && at + 32 < rows * columns) y[at] += 0 * tile[threadIdx.x + 32];"),
          Category.RACE, Category.UNINITIALISED, line="tile[threadIdx.x"),
-    _bug("never written", kernel(AFTER="y[at] += 0 * spare[at];"), Category.UNINITIALISED, Category.NONFINITE,
-         line="spare[at]"),
+    _bug("never written", kernel(AFTER="y[at] += 0 * spare[at];"), Category.UNINITIALISED,
+         Category.NONFINITE),
     _bug("the last element", kernel(BEFORE="if (at == rows * columns - 1) return;"), Category.NONFINITE,
          Category.UNINITIALISED),
-    _bug("a divergent barrier", kernel(BEFORE="if (threadIdx.x < 40) __syncthreads();"), Category.BARRIER,
-         Category.HANG, line="__syncthreads()"),
+    _bug("a divergent barrier", kernel(BEFORE="if (threadIdx.x < 40) __syncthreads();\n"
+         "  __syncthreads();"), Category.BARRIER, Category.HANG, line="__syncthreads()"),
     _bug("no such name", kernel(HOST="no_such_name();"), Category.BUILD_ERROR, line="no_such_name"),
     _bug("wrong by a sign", kernel(AFTER="y[at] = -y[at];"), Category.NUMERICS),
     _bug("never ends", kernel(BEFORE="for (volatile int s = 0; at == 0; s = 0) {}"), Category.HANG),
