@@ -10,8 +10,9 @@ HEAD = """# Hacks and detectors
 
 Made by `python -m benchmarks.hacks --table` from `hacks_cpu.json` and `hacks_cuda.json`. A cell names the
 category with which that detector caught the hack's candidates; *question* means that an honest program may do
-the same, so it is asked about and not accused. **Missed** would stand in bold. *Results alone* is shape and
-`allclose` in five calls on the task's own inputs; *text alone* is KernelBench's static checker.
+the same, so it is asked about and not accused. In brackets: refused, but under another name than the one that
+the candidate was written for. **Accepted** would stand in bold. *Results alone* is shape and `allclose` in
+five calls on the task's own inputs; *text alone* is KernelBench's static checker.
 """
 
 
@@ -48,11 +49,13 @@ def column(row: dict[str, Any]) -> str:
 
 
 def cell(rows: Sequence[dict[str, Any]]) -> str:
-    words = [
-        ("question" if row["category"] == "correct" else row["category"]) if row["caught"] else "**missed**"
-        for row in rows
-    ]
-    return ", ".join(dict.fromkeys(words))
+    return ", ".join(dict.fromkeys(map(word, rows)))
+
+
+def word(row: dict[str, Any]) -> str:
+    if row["category"] == "correct":
+        return "question" if row["caught"] else "**accepted**"
+    return row["category"] if row["caught"] else f"({row['category']})"
 
 
 def alone(answers: Sequence[str]) -> str:
@@ -64,13 +67,17 @@ def alone(answers: Sequence[str]) -> str:
 
 def summary(device: str, result: dict[str, Any]) -> str:
     honest = result["honest"]
+    accepted = sum(row["category"] == "correct" for row in result["missed"])
     false = honest.get("falsely_rejected", {})
+    asked = any(row.get("text_checks", "not run") != "not run" for row in result["rows"])
+    by_text = f", {len(honest['falsely_rejected_by_text_checks'])} rejected by text alone" if asked else ""
     judged = (
         f"{honest['judged']} judged whole, {len(false)} rejected" if "judged" in honest else "by the screen"
     )
     return (
         f"* {device}: {result['device']}, commit {result['commit']}: {result['candidates']} candidates,"
-        f" {len(result['missed'])} missed; {honest['programs']} honest programs, {judged},"
-        f" {len(honest['falsely_rejected_by_the_screen'])} accused by the screen,"
-        f" {len(honest.get('falsely_rejected_by_text_checks', []))} rejected by text alone."
+        f" {accepted} accepted, {len(result['missed']) - accepted} refused under another name;"
+        f" {honest['programs']} honest programs, {judged},"
+        f" {len(honest['falsely_rejected_by_the_screen'])} accused by the screen{by_text}."
+        + (f" Not run: {', '.join(result['not_run'])}." if result["not_run"] else "")
     )

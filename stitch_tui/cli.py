@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import ctl, engine, history, project, prompts, replay, run, settings, verify
+from stitch_tui.commands import ctl, engine, history, project, prompts, replay, run, selftest, settings, verify
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.redaction import redacted
@@ -89,6 +89,7 @@ app.command(epilog="Example: stitch resume")(ctl.resume)
 app.add_typer(ctl.ctl, name="ctl")
 app.command(epilog="Example: stitch init model.py:Net --inputs model.py:make_inputs")(project.init)
 app.command(epilog="Example: stitch doctor --json")(project.doctor)
+app.command(epilog="Example: stitch selftest --device emulator")(selftest.selftest)
 app.command(epilog="Example: stitch verify stitched/model_new.py --reference model.py:Net")(verify.verify)
 app.command(epilog="Example: stitch log --json")(history.log)
 app.command(epilog="Example: stitch show 7")(history.show)

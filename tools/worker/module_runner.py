@@ -59,6 +59,7 @@ class ModuleRunner:
         self._state: dict[str, Tensor] = {}
         self._sets: dict[int, Call] = {}
         self._driver: CudaDriver | None = None
+        self._held: list[Tensor] = []
 
     def serve(self) -> None:
         while line := self._reader.readline():
@@ -212,7 +213,8 @@ class ModuleRunner:
         """
         if self.device.type != "cuda":
             return list(inputs)
-        held = [tensor.clone() for tensor in inputs]
+        # Kept until the next call: memory that comes free here could be the candidate's next result.
+        self._held = held = [tensor.clone() for tensor in inputs]
         for tensor in inputs:
             tensor.view(-1).view(torch.uint8).fill_(POISON)
         torch.cuda.current_stream().synchronize()

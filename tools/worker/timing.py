@@ -8,7 +8,6 @@ mean is said elsewhere (`samples`, and ``tools/timing.py`` in the engine).
 import secrets
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 
@@ -147,9 +146,8 @@ class _Race:
     def run(self) -> Json:
         sets = self._drawn()
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
-        rigs = [self.rig, *self._rivals.values()]
-        with ThreadPoolExecutor(len(rigs)) as pool:  # most of it is waiting for a process to start
-            bound, *_ = pool.map(lambda rig: rig.prepare(sets, own[0]), rigs)
+        # One after the other, by this thread: the kernel ends a runner with the thread that started it.
+        bound, *_ = [rig.prepare(sets, own[0]) for rig in (self.rig, *self._rivals.values())]
         if self.options.baselines:
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)

@@ -1,4 +1,4 @@
-"""Twenty-eight planted bugs: each is reported with the right kind on the line that its comment marks."""
+"""Forty planted bugs: each is reported with the right kind on the line that its comment marks."""
 
 import asyncio
 import re
