@@ -16,7 +16,6 @@ SAME_FAILURES = 4
 IGNORED = 2
 """Recommendations in a row that were not followed."""
 
-
 CLEARLY_SLOWER = 0.55
 """Speedup over PyTorch below which a kernel stays out of the program."""
 

@@ -33,8 +33,8 @@ def section(device: str, result: dict[str, Any]) -> str:
     torch = ", ".join(sorted({r["versions"]["torch"] for r in result["results"]}))
     wrong = ", ".join(result["wrong_verdicts"]) or "none"
     facts = (
-        f"{result['correct']} of {result['tasks']} programs correct, {result['correct_but_slower']} more with"
-        f" correct kernels that PyTorch outruns, so that it keeps all nodes; median coverage"
+        f"{result['correct']} of {result['tasks']} programs correct, {result.get('correct_but_slower', 0)} more"
+        f" with correct kernels that PyTorch outruns, so that it keeps all nodes; median coverage"
         f" {result['median_coverage']:.0%}. Recomputed with torch alone: {result['recomputed']};"
         f" wrong verdicts: {wrong}. {result['device']}, {result['sizes']} sizes, torch {torch},"
         f" commit {commits}."
