@@ -13,7 +13,7 @@ from pathlib import Path
 
 CAPS = (16, 32, 64, 128)
 BATCH_CAP = 4
-TRIAL_S = 60
+TRIAL_S = 300
 _TRIAL = """
 import runpy, sys, torch
 names = runpy.run_path(sys.argv[1])

@@ -31,10 +31,10 @@ def section(device: str, result: dict[str, Any]) -> str:
     """The summary of one campaign and its table."""
     commits = ", ".join(sorted({r["commit"] for r in result["results"]}))
     torch = ", ".join(sorted({r["versions"]["torch"] for r in result["results"]}))
-    wrong = ", ".join(result["wrong_verdicts"]) or "none"
+    wrong, slower = ", ".join(result["wrong_verdicts"]) or "none", result.get("correct_but_slower", 0)
     facts = (
-        f"{result['correct']} of {result['tasks']} programs correct, {result['correct_but_slower']} more with"
-        f" correct kernels that PyTorch outruns, so that it keeps all nodes; median coverage"
+        f"{result['correct']} of {result['tasks']} programs correct, {slower} more"
+        f" with correct kernels that PyTorch outruns, so that it keeps all nodes; median coverage"
         f" {result['median_coverage']:.0%}. Recomputed with torch alone: {result['recomputed']};"
         f" wrong verdicts: {wrong}. {result['device']}, {result['sizes']} sizes, torch {torch},"
         f" commit {commits}."

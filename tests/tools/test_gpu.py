@@ -258,7 +258,7 @@ def test_a_timing_says_who_computed_beside_it_but_not_of_a_worker_that_waits_for
     on_the_gpu([*(process.pid for process in processes), 1 << 30])
     cuda = Cuda("NVIDIA H200", "sm_90", toolkit=None, cache=tmp_path, uuid="GPU-1")  # type: ignore[arg-type]
     bench = Bench(Judge(), None, cuda=cuda)
-    report = asyncio.run(timed(bench, {}, timeout=10, on_event=None))
+    report, _ = asyncio.run(timed(bench, {}, timeout=10, on_event=None))
     for process in processes:
         process.communicate(b"")
     said = f"timing: pid {processes[1].pid} (/usr/bin/trainer) used the GPU meanwhile"

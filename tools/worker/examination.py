@@ -207,7 +207,11 @@ class Examination:
             for after, before in zip(moved, truth, strict=True)
             if before.is_floating_point()
         ]
-        return numerics.CONDITION_FACTOR * max(errors, default=0.0)
+        narrowest = max(
+            (t.dtype for t in tensors if t.is_floating_point()), key=_epsilon, default=torch.float32
+        )
+        factor = numerics.conditioning_factor(self._reduction(tensors), narrowest)
+        return factor * max(errors, default=0.0)
 
     def _record(
         self, name: str, seed: int, compared: list[numerics.Comparison], note: str, quiet: bool
@@ -234,3 +238,7 @@ class Examination:
                     where=f"{name}, output {output}",
                     detail=comparison.detail,
                 )
+
+
+def _epsilon(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps

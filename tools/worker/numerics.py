@@ -21,6 +21,10 @@ REFERENCE_FACTOR = 4.0
 EPSILON_FACTOR = 8.0
 CONDITION_FACTOR = 4.0
 """On made-up inputs: how many times the effect of rounding the inputs once more."""
+SUM_GROWTH = 0.15
+"""A sum of n products added one after the other errs by this times sqrt(n) more than rounding its operands
+does: the root mean square of the additions' errors, eps/2/sqrt(3) * sqrt(1 + 2 + ... + n), over that of the
+operands', eps * sqrt(2 n).  TF32 operands err 2000 times as much as rounded ones."""
 KERNELBENCH_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 """KernelBench's atol and rtol, reported for comparison."""
 
@@ -112,6 +116,18 @@ def tolerance(truth: Tensor, own: Tensor, reduction: int) -> float:
     """The largest relative error that passes, by the rule at the top of this module."""
     floor = EPSILON_FACTOR * torch.finfo(own.dtype).eps * math.sqrt(max(1, reduction))
     return max(REFERENCE_FACTOR * relative_error(own, truth), floor)
+
+
+def conditioning_factor(reduction: int, dtype: torch.dtype) -> float:
+    """How many times the effect of rounding the inputs once more an honest result may err.
+
+    Args:
+        reduction: length of the longest sum; narrow types are summed in float32, whose error is nothing to
+            theirs.
+    """
+    narrow = dtype in (torch.float16, torch.bfloat16)
+    growth = 1.0 if narrow else max(1.0, SUM_GROWTH * math.sqrt(max(1, reduction)))
+    return CONDITION_FACTOR * growth
 
 
 def kernelbench_rule(got: Tensor, own: Tensor) -> bool:

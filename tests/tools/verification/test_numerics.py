@@ -5,7 +5,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stitch_tui.tools.worker.numerics import Comparison, compare, default_reduction, relative_error, tolerance
+from stitch_tui.tools.worker.numerics import (
+    Comparison,
+    compare,
+    conditioning_factor,
+    default_reduction,
+    relative_error,
+    tolerance,
+)
 from stitch_tui.tools.worker.patterns import pattern
 
 FLOATS = st.sampled_from([torch.float32, torch.float16, torch.bfloat16, torch.float64])
@@ -198,3 +205,26 @@ def test_a_copy_of_another_tensor_is_recognised() -> None:
     got = other.reshape(5, 8)
     verdict = compare(got, truth.float(), truth, reduction=1, lookalikes={"output 2": other})
     assert "equal to output 2" in verdict.message
+
+
+@pytest.mark.parametrize("length", [64, 8192, 65536])
+def test_a_long_sum_in_sequence_is_honest_and_the_same_sum_of_rounded_operands_is_not(length: int) -> None:
+    """A product of large values that cancel, through a sigmoid: as a layer after a large activation."""
+    generator = torch.Generator().manual_seed(length)
+    x = 1e3 * torch.randn(64, length, generator=generator)
+    w = (torch.rand(length, generator=generator) - 0.5) * 2 / math.sqrt(length)
+    x -= torch.outer(x @ w, w) / (w @ w)  # the sums end near 0, where the sigmoid tells errors
+    truth = (x.double() @ w.double()).sigmoid()
+    signs = [torch.randint(0, 2, t.shape, generator=generator) * 2 - 1 for t in (x, w)]
+    nudged = [t.double() * (1 + torch.finfo(t.dtype).eps * s) for t, s in zip((x, w), signs, strict=True)]
+    moved = relative_error((nudged[0] @ nudged[1]).sigmoid(), truth)
+    allowed = conditioning_factor(length, torch.float32) * moved
+
+    in_sequence = torch.zeros(64)
+    for column, weight in zip(x.T, w, strict=True):
+        in_sequence += column * weight
+    assert relative_error(in_sequence.sigmoid(), truth) <= allowed
+
+    rounded = [(t.view(torch.int32) + (1 << 12) & ~((1 << 13) - 1)).view(torch.float32) for t in (x, w)]
+    downgraded = (rounded[0].double() @ rounded[1].double()).sigmoid().float()
+    assert relative_error(downgraded, truth) > allowed
