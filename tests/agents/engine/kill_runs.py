@@ -260,9 +260,7 @@ class Lane:
         """The candidates' builds, so that compilers run again; the emulator's runtime stays."""
         for build in (self.project.folder.parent / "cache").glob("stitch/emulator/builds/*"):
             if not (build / "runtime.o").exists():
-                for path in build.iterdir():
-                    path.unlink()
-                build.rmdir()
+                shutil.rmtree(build)
 
 
 def _kill(pid: int) -> bool:
