@@ -26,6 +26,7 @@ sys.path.insert(0, str(provenance.ROOT))
 from stitch_tui.agents.bench import open_bench
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools import bench as benches
+from stitch_tui.tools.gpu import devices
 from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.verification import verify_region
@@ -86,7 +87,15 @@ class LoggedLease(Lease):
 def main() -> None:
     if sys.argv[1:2] == ["--engine"]:
         sys.exit(engine(Path(sys.argv[2])))
-    provenance.write("shared_gpu", {"two_engines": two_engines(), **asyncio.run(harms())})
+    found: dict[str, Any] = {
+        "benchmark": "shared_gpu",
+        "commit": provenance.commit(),
+        "device": str(devices()[0]),
+        "versions": provenance.versions("torch"),
+        "two_engines": two_engines(),
+    }
+    provenance.write("shared_gpu", found)  # a fault in what follows does not lose it
+    provenance.write("shared_gpu", found | asyncio.run(harms()))
 
 
 def engine(log: Path) -> int:

@@ -5,6 +5,7 @@ Compilers, profilers and other tools go through here; a process of ours that is 
 
 import asyncio
 import contextlib
+import ctypes
 import functools
 import os
 import shutil
@@ -17,6 +18,9 @@ from typing import Any
 
 GRACE_S = (0.5, 0.5)
 """Seconds between INT and TERM, and between TERM and KILL."""
+REAPING_S = 1.0
+"""Longest time that killed processes of a group may take to be gone."""
+_PR_SET_CHILD_SUBREAPER = 36
 _TIED = (
     'unset PWD OLDPWD SHLVL; (read -r nothing <&"$0"; kill -KILL 0) </dev/null >/dev/null 2>&1 & exec "$@"'
 )
@@ -88,6 +92,7 @@ async def run(
         timed_out = True
     finally:
         await kill_group(process)
+        await _reap(process.pid)
         await _rest(process, out.drain(process.stdout), err.drain(process.stderr))
     return Finished(
         argv=tuple(argv),
@@ -102,7 +107,13 @@ async def run(
 
 @functools.cache
 def _life() -> int:
-    """The end to read of a pipe that nobody writes to; the other end is open while this process lives."""
+    """The end to read of a pipe that nobody writes to; the other end is open while this process lives.
+
+    From now on orphans below this process are its own (Linux), so that it can reap the watchers: the first
+    process of a container often reaps nobody.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     ours, _ = os.pipe()
     return ours
 
@@ -148,6 +159,24 @@ def signal_group(leader: int, sig: signal.Signals) -> None:
     """Signal every process of the group that `leader` leads, if there is one left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, sig)
+
+
+async def _reap(group: int) -> None:
+    """Wait for those of a killed group that lost their parent: the watcher above all."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REAPING_S):
+            while _some_left(group):  # noqa: ASYNC110 - nothing tells of their end
+                await asyncio.sleep(0.002)
+
+
+def _some_left(group: int) -> bool:
+    """Reap what has ended of a group, as far as it is ours; is there more?"""
+    try:
+        while os.waitpid(-group, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 async def _rest(process: asyncio.subprocess.Process, *drains: Coroutine[Any, Any, None]) -> None:

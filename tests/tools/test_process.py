@@ -33,7 +33,7 @@ def ended(pid: int) -> bool:
 
 def line_from(reader: int) -> str:
     """What a process writes to a pipe, once it does."""
-    assert select.select([reader], [], [], 20)[0]
+    assert select.select([reader], [], [], 100)[0]
     return os.read(reader, 100).decode()
 
 
@@ -193,3 +193,17 @@ def test_a_killed_caller_takes_the_whole_group_along(tmp_path: Path) -> None:
     caller.wait()
     assert all(ended(pid) for pid in pids)
     os.close(reader)
+
+
+def test_no_zombie_of_the_group_is_left() -> None:
+    """Neither the watcher nor a grandchild that was killed with the group."""
+    done = python(
+        """
+        import os, subprocess, sys
+        quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(["sleep", "600"], **quiet)
+        print(os.getpid())
+        """
+    )
+    with pytest.raises(ProcessLookupError):  # a zombie would still be of its group
+        os.killpg(int(done.stdout), 0)
