@@ -40,9 +40,8 @@ async def _answers(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def project(tmp_path: Path, recording: Path, pytestconfig: pytest.Config) -> Iterator[Project]:
-    assert pytestconfig.cache
-    project = made(tmp_path, recording, pytestconfig.cache.mkdir("stitch"))
+def project(tmp_path: Path, recording: Path, cache_home: Path) -> Iterator[Project]:
+    project = made(tmp_path, recording, cache_home)
     yield project
     for process in project.running:
         if process.poll() is None:

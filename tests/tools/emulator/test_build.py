@@ -178,6 +178,7 @@ def test_a_damaged_build_in_the_cache_is_made_anew(
     assert len(Path(again.artifact).read_bytes()) == len(whole)
 
 
+@pytest.mark.slow
 def test_a_damaged_runtime_is_made_anew_and_not_held_against_the_candidate(
     own_cache: Emulator, candidate: Path
 ) -> None:
