@@ -13,7 +13,18 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui import __version__
-from stitch_tui.commands import ctl, engine, history, project, prompts, replay, run, selftest, settings, verify
+from stitch_tui.commands import (
+    ctl,
+    engine,
+    history,
+    project,
+    prompts,
+    replay,
+    run,
+    selftest,
+    settings,
+    verify,
+)
 from stitch_tui.commands.output import one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.redaction import redacted
