@@ -116,7 +116,8 @@ class HistoryScreen(Screen[None]):
 
     def _read(self) -> tuple[list[Session], list[Commit], Commit | None]:
         sessions = self._history.sessions()
-        chosen = self._history.session(self._session or None)
+        known = self._session in {session.name for session in sessions}
+        chosen = self._history.session(self._session if known else None)
         self._session = chosen.name
         commits = self._history.log(chosen.name)
         return sessions, commits[::-1], self._history.best(chosen.name)

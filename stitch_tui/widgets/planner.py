@@ -56,6 +56,7 @@ class SubtaskList(OptionList):
         self._board = Board()
         self._drawn: dict[str, tuple[object, ...]] = {}
         self._since: dict[str, float] = {}
+        self._width = 0
 
     @property
     def chosen(self) -> str:
@@ -90,9 +91,11 @@ class SubtaskList(OptionList):
             if _subtask_of(option) == subtask:
                 self.highlighted = n
 
-    def on_resize(self, _: events.Resize) -> None:
-        self._drawn.clear()
-        self.update_from(self._board)
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.width != self._width:  # rows depend on the width alone
+            self._width = event.size.width
+            self._drawn.clear()
+            self.update_from(self._board)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()

@@ -30,6 +30,8 @@ class SubtaskForm(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,ctrl+j", "save", "Save", id="form.save", priority=True),
         Binding("escape", "cancel", "Back", id="form.cancel", priority=True),
+        Binding("tab", "app.focus_next", "Next field", id="form.next", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous field", id="form.previous", show=False),
     ]
 
     @dataclass

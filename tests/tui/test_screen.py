@@ -1,0 +1,244 @@
+"""The session screen in every size and theme; foreign text is text; floods, resizing and wide characters."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from on_screen import shown
+from shown_sessions import attempt, beginning, build_error, correct, in_progress, wrong
+
+from stitch_tui.agents import events
+from stitch_tui.agents.events import Event
+from stitch_tui.agents.state import Candidate, Plan
+from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.verdict import Finding
+from stitch_tui.widgets.code_view import CodeView
+from stitch_tui.widgets.coder import CoderPane
+
+HOSTILE = "x[/] tile[threadIdx.x][k] [@click=app.quit]go[/] [bold red]\x1b]0;owned\x07 宽 \u202e"
+PICTURES = Path(__file__).parent / "pictures"
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(coroutine)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (150, 44)], ids=lambda s: f"{s[0]}x{s[1]}")
+def test_the_screen_looks_as_it_did(size: tuple[int, int]) -> None:
+    """Pictures are text; ``REDRAW=1`` writes them anew, to be looked at before they are committed."""
+
+    async def look() -> str:
+        async with shown(size=size) as screen:
+            await screen.press("up")
+            if size[0] >= 100:
+                await screen.press("2")
+            return "\n".join(line.rstrip() for line in screen.picture.split("\n")) + "\n"
+
+    picture = asyncio.run(look())
+    path = PICTURES / f"{size[0]}x{size[1]}.txt"
+    if os.environ.get("REDRAW"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(picture)
+    assert picture == path.read_text()
+
+
+def hostile() -> list[Event]:
+    """Every text that comes from elsewhere is hostile."""
+    plan = beginning()[-1]
+    assert isinstance(plan, events.PlanProposed)
+    marked = tuple(
+        s.model_copy(update={"title": HOSTILE, "strategy": HOSTILE, "reason": HOSTILE, "direction": HOSTILE})
+        for s in plan.plan.subtasks
+    )
+    fault = wrong().findings[0].model_copy(update={"message": HOSTILE, "where": HOSTILE, "file": HOSTILE})
+    verdict = wrong().model_copy(update={"summary": HOSTILE, "findings": (fault, located(fault))})
+    strange = events.CodeWritten(
+        iteration=1, subtask="s01", candidate=Candidate(source=f"{HOSTILE}\n" * 9, strategy=HOSTILE), path="x"
+    )
+    start, _, *rest = attempt(1, "s01", 1, HOSTILE, verdict, Outcome.WRONG)
+    return [
+        *beginning(device=HOSTILE)[:2],
+        events.PlanProposed(plan=Plan(subtasks=marked)),
+        start,
+        strange,
+        *rest,
+        events.Warned(text=HOSTILE),
+        events.Failed(kind=HOSTILE, text=HOSTILE, exit_code=1),
+        events.Routed(subtask="s01", next=HOSTILE, reason=HOSTILE),
+    ]
+
+
+def located(finding: Finding) -> Finding:
+    return finding.model_copy(update={"line": 3})
+
+
+def test_foreign_text_is_never_markup_and_never_steers_the_terminal() -> None:
+    async def look() -> None:
+        async with shown(hostile(), size=(200, 50)) as screen:
+            assert "tile[threadIdx.x][k] [@click=app.quit]go[/] [bold red]" in screen.picture
+            assert "\x1b" not in screen.picture
+            assert "\u202e" not in screen.picture
+            for command in ("report", "profile", "log", "help"):
+                await screen.press("slash", *command, "enter")
+                assert "\x1b" not in screen.picture
+                await screen.press("escape")
+            await screen.press("e")
+            assert "\x1b" not in screen.picture
+            await screen.press("escape", "s")
+            assert "\x1b" not in screen.picture
+
+    run(look())
+
+
+def test_a_fault_is_shown_at_its_line_and_a_kernels_facts_at_its_definition() -> None:
+    async def look() -> None:
+        async with shown(size=(150, 44)) as screen:
+            screen.screen.planner.choose("s01")
+            await screen.drawn()
+            for number, said in (
+                (2, 'expected a ";"'),
+                (3, "rows 3, 7, 11 differ"),
+                (5, "ptxas: 38 registers"),
+            ):
+                screen.screen._pinned = screen.app.board.session.iteration(number)
+                screen.screen.draw()
+                await screen.pilot.pause()
+                assert said in screen.picture
+            assert screen.screen.query_one(CodeView).marked_line
+
+    run(look())
+
+
+def test_code_streams_as_a_diff_and_survives_resizing() -> None:
+    async def look() -> None:
+        made = [*in_progress()[:-7], events.SubtaskStarted(subtask="s01", title="again")]
+        async with shown(made, size=(120, 40)) as screen:
+            pane = screen.screen.query_one(CoderPane)
+            best = screen.app.board.best("s01")
+            assert best
+            assert best.candidate
+            for n, line in enumerate(best.candidate.source.split("\n")):
+                text = line.replace("sum", "total") + "\n"
+                screen.app.board.add(events.CoderDelta(subtask="s01", text=text))
+                if n % 10 == 0:
+                    screen.screen.draw()
+                    await screen.pilot.resize_terminal(60 + n * 4, 20 + n)
+            screen.screen.draw()
+            await screen.pilot.pause()
+            assert pane.text.count("total") == best.candidate.source.count("sum")
+            signs = {row.sign for row in pane.code._items if hasattr(row, "sign")}
+            assert signs == {" ", "+", "-"}
+
+    run(look())
+
+
+def test_a_flood_is_drawn_at_its_end_and_leaves_the_past() -> None:
+    async def look() -> None:
+        async with shown(beginning(), size=(100, 30)) as screen:
+            text = "".join(f"int v{n}; // 宽\n" for n in range(10_000))
+            screen.app.board.add(events.CoderDelta(subtask="s01", text=text))
+            code = screen.screen.query_one(CodeView)
+            for _ in range(4):
+                screen.screen.draw()
+            await screen.pilot.pause()
+            assert code.virtual_size.height == 10_000
+            assert "v9999" in code.render_line(code.size.height - 1).text
+            code.scroll_to(y=0, animate=False, immediate=True)
+            screen.app.board.add(events.CoderDelta(subtask="s01", text="int last;\n"))
+            screen.screen.draw()
+            await screen.pilot.pause()
+            assert code.scroll_offset.y == 0, "whoever reads is not moved"
+
+    run(look())
+
+
+def test_a_proposal_that_appears_while_typing_eats_no_key() -> None:
+    async def write() -> None:
+        async with shown(beginning()[:2]) as screen:
+            await screen.press("tab", *"half a ".replace(" ", "_"))
+            for event in beginning()[2:]:
+                screen.app.board.add(event)
+            await screen.press(*"sentence")
+            assert screen.screen.composer.field.text == "half_a_sentence"
+            assert screen.screen.composer.field.has_focus
+            assert screen.engine.told == []
+
+    run(write())
+
+
+def test_history_and_draft_of_the_composer(tmp_path: Path) -> None:
+    path = tmp_path / "composer.json"
+
+    async def write() -> None:
+        async with shown(drafts=path) as screen:
+            await screen.press("tab", *"one", "enter", *"two", "enter", *"three")
+            assert len(screen.engine.told) == 2
+            await screen.press("up", "up")
+            assert screen.screen.composer.field.text == "one"
+            await screen.press("down", "down")
+            assert screen.screen.composer.field.text == "three", "the draft comes back"
+            await screen.press("ctrl+j", *"four")
+            assert screen.screen.composer.field.text == "three\nfour"
+
+    async def again() -> None:
+        async with shown(drafts=path) as screen:
+            assert screen.screen.composer.field.text == "three\nfour"
+            assert screen.screen.composer.field.has_focus
+
+    run(write())
+    run(again())
+
+
+def test_a_refused_line_stays_to_be_mended() -> None:
+    async def write() -> None:
+        async with shown() as screen:
+            await screen.press("slash", *"aprove", "enter")
+            assert screen.screen.composer.field.text == "/aprove"
+
+    run(write())
+
+
+def test_tiny_terminals_and_no_session_do_not_crash() -> None:
+    async def look() -> None:
+        for size in ((1, 1), (10, 3), (24, 6)):
+            async with shown([], size=size) as screen:
+                await screen.press("2", "3", "1")
+
+    run(look())
+
+
+def test_every_theme_is_worn_and_an_unknown_one_replaced() -> None:
+    async def look() -> None:
+        async with shown(theme="nobody") as screen:
+            assert screen.app.theme == "stitch-night"
+            for name in [t for t in screen.app.available_themes if t.startswith("stitch-")] + ["nord"]:
+                screen.app.theme = name
+                await screen.pilot.pause()
+                assert "rms_norm" in screen.picture
+
+    run(look())
+
+
+def test_the_screen_imports_no_torch_git_or_openai() -> None:
+    heavy = "{'torch', 'git', 'openai', 'lancedb', 'watchfiles'}"
+    program = f"import sys, stitch_tui.app; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_verdicts_say_what_they_stand_on() -> None:
+    async def look() -> None:
+        made = [*beginning("emulator"), *attempt(1, "s01", 1, "int x;", correct(None), Outcome.KEPT)]
+        async with shown(made) as screen:
+            assert "functional, not timed" in screen.text("#verdict-text")
+        made = [*beginning(), *attempt(1, "s01", 1, "int x;", build_error(), Outcome.ERROR)]
+        async with shown(made) as screen:
+            assert "build error" in screen.text("#verdict-text")
+            assert "s01.cu:11" in screen.text("#verdict-text")
+
+    run(look())
