@@ -79,7 +79,7 @@ class CodeView(ScrollView, can_focus=True):
             self._measure(items)
             self._resize()
         if follows:
-            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
+            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
         self.refresh()
 
     def split(self, wanted: bool) -> None:

@@ -169,7 +169,7 @@ def _findings(verdict: Verdict) -> Iterator[Line]:
         return
     yield _section(count(len(verdict.findings), "finding"))
     for finding in verdict.findings[:FINDINGS]:
-        where = f"{finding.file}:{finding.line} " if finding.line else ""
+        where = f"{one_line(finding.file)}:{finding.line} " if finding.line else ""
         style = "$waiting" if finding.detail.get("severity") == "warning" else "$gate-fail"
         yield Content.assemble((where, "bold"), (printable(finding.message), style))
         if finding.where:

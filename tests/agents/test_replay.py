@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 EVENTS = 100_000
 LIMIT_MB = 300
@@ -30,6 +32,7 @@ print(json.dumps([count, len(session.iterations), session.subtask("s01").best, p
 """
 
 
+@pytest.mark.slow
 def test_a_journal_of_100_000_events_replays_within_a_memory_bound(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", SCRIPT, str(ROOT), str(tmp_path / "events.jsonl"), str(EVENTS)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)

@@ -75,6 +75,7 @@ def test_the_kernels_of_a_cross_entropy_are_right(emulator: Emulator, tmp_path: 
         check(emulator, tmp_path, case, [case.values_at(region)], region=region, tunes=["vector", "short"])
 
 
+@pytest.mark.slow
 def test_a_reduction_of_extents_of_one_gives_the_operands_shape(emulator: Emulator, tmp_path: Path) -> None:
     case = traced(Applied(lambda x: x.mean(1, keepdim=True).logsumexp(1, keepdim=True)), torch.randn(3, 1))
     (proposal,) = plan(case.graph).proposals

@@ -186,6 +186,7 @@ def test_functions_of_one_operand_are_pytorchs_up_to_nan_and_infinity(
     )
 
 
+@pytest.mark.slow
 def test_functions_of_positive_and_of_unit_arguments(emulator: Emulator, tmp_path: Path) -> None:
     functions = [*(_first(f) for f in POSITIVE), *(_second(f) for f in UNIT)]
     case = traced(Many(functions), torch.rand(5) + 1, torch.rand(5) - 0.5)
@@ -200,6 +201,7 @@ def _second(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda x, y: function(y)
 
 
+@pytest.mark.slow
 def test_functions_of_two_operands(emulator: Emulator, tmp_path: Path) -> None:
     case = traced(Many(BINARY), torch.randn(5), torch.randn(5))
     extremes = [[BEYOND, torch.ones(4)], [torch.ones(4), BEYOND]]

@@ -75,6 +75,7 @@ def follow(project: Project, until: Callable[[Event], bool], *command: str) -> l
     return asyncio.run(view())
 
 
+@pytest.mark.slow
 def test_a_detached_run_outlives_its_terminal_and_a_kill(tiny: Project) -> None:
     before = tiny.user_state()
     session = in_a_terminal_that_closes(

@@ -11,14 +11,14 @@ from stitch_tui.tools.iteration import Outcome
 KILLS = [
     ("session.started", 1),
     ("iteration.started", 1),
-    ("code.written", 1),
     ("verdict", 1),
-    ("commit.intended", 2),
     ("moved", 1),
-    ("subtask.finished", 1),
 ]
 """Event and its count, in a run of two subtasks and the program; the fourth commit seals."""
 MORE_KILLS = [
+    ("code.written", 1),
+    ("commit.intended", 2),
+    ("subtask.finished", 1),
     ("opened", 1),
     ("reference.profiled", 1),
     ("plan.proposed", 1),

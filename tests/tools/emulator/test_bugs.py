@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -49,6 +50,10 @@ def names() -> list[str]:
 LOCATED = sorted(set(names()) - set(WHOLE_PROGRAM) - {ENDLESS, STALE})
 
 
+def slow(names: list[str]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def call() -> Call:
     x = torch.arange(1, 4097, dtype=torch.float32)
     return Call([x], [torch.empty_like(x)])
@@ -67,7 +72,7 @@ def found(bug: Planted, findings: list[Finding]) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", LOCATED)
+@pytest.mark.parametrize("name", [*LOCATED[::3], *slow(LOCATED[1::3]), *slow(LOCATED[2::3])])
 def test_a_planted_bug_is_found_on_its_line(emulator: Emulator, name: str) -> None:
     _, findings = asyncio.run(reported(emulator, name))
     assert found(planted(BUGS / f"{name}.cu"), findings), findings

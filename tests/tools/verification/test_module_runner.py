@@ -120,6 +120,7 @@ def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session) -> None
     assert len(baseline.burst(3, cold=True)) == 3
 
 
+@pytest.mark.slow
 def test_baselines_stay_warm_for_a_target_and_one_that_fails_does_not_end_the_others(
     session: Session,
 ) -> None:

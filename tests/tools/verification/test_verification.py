@@ -122,6 +122,7 @@ def test_a_full_size_that_the_emulator_cannot_do_is_left_out_and_said(verdicts: 
     assert any("full size" in reason for reason in verdict.unchecked)
 
 
+@pytest.mark.slow
 def test_a_reference_of_one_size_only_is_watched_and_checked_at_that(
     tmp_path: Path, emulator: Emulator
 ) -> None:
