@@ -130,15 +130,18 @@ class History(Archive):
         return self._again(chosen, Kind.RESTORE, target, f"undo iteration {number_of(walked[at])}", decision)
 
     def seal(self, session: str | None = None) -> Commit | None:
-        """See that the branch ends with the best iteration's files -> its last commit, or None without any.
+        """See that the branch ends with the best iteration's files -> its last commit.
 
-        A new commit only where the tip holds something else; nothing is done while nothing is correct.
+        A new commit only where the tip holds something else; None, and nothing is done, while nothing is
+        correct.
         """
         chosen = self.session(session)
         walked = read.log(self.repository, chosen)
         best = best_of(walked)
-        if best is None or self._tree(chosen.tip, chosen.origin) == self._tree(best.sha, best.origin):
-            return walked[-1] if walked else None
+        if best is None:
+            return None
+        if self._tree(chosen.tip, chosen.origin) == self._tree(best.sha, best.origin):
+            return walked[-1]
         return self._again(chosen, Kind.SEAL, best, f"ends with iteration {number_of(best)}", "")
 
     def _again(self, session: Session, kind: Kind, target: Commit, title: str, decision: str) -> Commit:
