@@ -86,6 +86,7 @@ def test_a_kernel_becomes_a_library_with_its_facts_and_the_next_build_is_a_cache
     assert build(source, toolkit) == first.model_copy(update={"cached": True})
 
 
+@pytest.mark.slow
 def test_an_artifact_that_was_tampered_with_is_built_anew(tmp_path: Path, toolkit: Toolkit) -> None:
     source = tmp_path / "k.cu"
     first = build(source, toolkit, HOST_ONLY)
@@ -186,6 +187,7 @@ def test_a_changed_header_is_a_different_build_and_a_moved_source_is_the_same_on
     assert 'identifier "oops"' in error.message
 
 
+@pytest.mark.slow
 def test_two_processes_that_build_one_source_compile_it_once(tmp_path: Path, toolkit: Toolkit) -> None:
     (tmp_path / "k.cu").write_text(HOST_ONLY)
     program = textwrap.dedent("""

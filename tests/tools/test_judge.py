@@ -265,6 +265,7 @@ def test_a_hang_ends_at_its_limit_and_names_the_line(tmp_path: Path) -> None:
     assert error.where in (line_of(source, "while True"), line_of(source, "time.sleep"))
 
 
+@pytest.mark.slow
 def test_a_reference_that_outgrows_its_memory_is_ended(tmp_path: Path) -> None:
     source = forward("self.kept = [torch.ones(2**20).clone() for _ in range(100000)]; return x")
     error, _ = asyncio.run(death_of(tmp_path, source, memory_limit=1 << 30))

@@ -58,6 +58,7 @@ def test_a_composite_operator_is_covered_by_its_parts(name: str) -> None:
     assert plan(case.graph).coverage == pytest.approx(1)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(rows=st.sampled_from([1, 2, 7]), classes=st.sampled_from([1, 2, 13]), seed=st.integers(0, 99))
 def test_a_loss_of_any_shape_is_its_definition(rows: int, classes: int, seed: int) -> None:

@@ -215,6 +215,7 @@ def test_integers_and_booleans(emulator: Emulator, tmp_path: Path, dtype: torch.
     check(emulator, tmp_path, case, [[draw, draw > 3]], tunes=["vector"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float16, pytest.param(torch.bfloat16, marks=pytest.mark.slow)])
 def test_narrow_floats_are_computed_in_f32(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
     functions = [*UNARY[:12], torch.exp, lambda x: x.float() * 2, lambda x: x.float().to(x.dtype)]
@@ -234,6 +235,7 @@ def test_every_operator_of_the_table_exists_in_pytorch() -> None:
         assert hasattr(getattr(torch.ops.aten, packet), overload), name
 
 
+@pytest.mark.slow
 def test_prelu_slopes_lie_along_the_second_dimension_or_are_one(emulator: Emulator, tmp_path: Path) -> None:
     module = torch.nn.PReLU(3)
     case = traced(module, torch.randn(5, 3))

@@ -45,6 +45,7 @@ LAST_AXIS: list[Callable[[Tensor], Tensor]] = [
 ]
 
 
+@pytest.mark.slow
 def test_rows_of_every_length_from_one_element_to_more_than_registers_hold(
     emulator: Emulator, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_variance_and_deviation_need_two_elements_or_are_nan(emulator: Emulator,
     check(emulator, tmp_path, case, rows((3, 17), (2, 1)), tunes=["warp-per-row"])
 
 
+@pytest.mark.slow
 def test_infinities_and_nan_in_a_row_do_what_they_do_in_pytorch(emulator: Emulator, tmp_path: Path) -> None:
     functions = [
         lambda x: F.softmax(x, -1),

@@ -24,6 +24,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(f"no file system can be mounted here: {done.stderr.decode().strip()}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "number"), [("commit.intended", 1), pytest.param("code.written", 2, marks=pytest.mark.slow)]
 )

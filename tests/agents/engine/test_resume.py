@@ -81,6 +81,7 @@ def test_a_run_that_was_killed_again_and_again_completes(project: Project) -> No
     assert_whole(project)
 
 
+@pytest.mark.slow
 def test_a_finished_session_resumes_to_the_same_end(project: Project) -> None:
     first, printed = project.run()
     last = printed[-1]

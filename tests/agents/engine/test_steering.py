@@ -171,6 +171,7 @@ def test_an_earlier_version_is_restored_after_the_step(project: Project) -> None
     assert [i.commit for i in project.session.iterations] == [c.sha for c in project.commits]
 
 
+@pytest.mark.slow
 def test_nobody_decides_and_the_engine_ends_resumable(project: Project) -> None:
     code, printed = project.run(settings=ASK_PLAN | {"session": {"idle_minutes": 0.001}})
     assert code == 5

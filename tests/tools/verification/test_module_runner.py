@@ -85,6 +85,7 @@ def test_a_dishonest_or_broken_module_is_named(
     assert words in report["findings"][0]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cold", [True, False])
 def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
     session: Session, tmp_path: Path, cold: bool
