@@ -5,9 +5,8 @@ from pathlib import Path
 
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.verdict import Build
-
-BOOT = Path(__file__).parent / "worker" / "boot.py"
 
 
 def emulated(emulator: Emulator, build: Build, *, order: int, deadline_s: float) -> Json:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stitch_tui.tools import process
 from stitch_tui.tools.bench import Bench, Json
-from stitch_tui.tools.launches import BOOT
+from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.sanitizer_report import errors_of, finished
 from stitch_tui.tools.scrub import reference_environment
 from stitch_tui.tools.snapshot import STAGED
