@@ -307,7 +307,8 @@ class Channel:
             sent = signal.Signals(-code)
             category = _SIGNAL_CATEGORIES.get(sent, "launch_error")
             meaning = _SIGNAL_MEANINGS.get(sent, "")
-            return CandidateFault(category, f"killed by {sent.name} {where}{meaning}{self._quoted()}")
+            message = f"killed by {sent.name} {where}{meaning}{self._quoted()}"
+            return CandidateFault(category, message, detail={"signal": sent.name})
         if code == 0:
             return CandidateFault("hack_suspected", f"the process was ended with exit status 0 {where}")
         return CandidateFault(
