@@ -13,6 +13,8 @@ from pathlib import Path
 
 CAPS = (16, 32, 64, 128)
 BATCH_CAP = 4
+GROUPS_CAP = 4
+"""A group of one channel is its own mean: normalised, nothing is left of it."""
 TRIAL_S = 300
 _TRIAL = """
 import runpy, sys, torch
@@ -64,13 +66,18 @@ def shrunk(source: str, cap: int) -> str:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
             if name in used:
-                limit = BATCH_CAP if "batch" in name.lower() else cap
-                edits += _edits(statement.value, limit)
+                edits += _edits(statement.value, _limit(name.lower(), cap))
     lines = source.splitlines(keepends=True)
     for line, start, end, text in sorted(edits, reverse=True):
         raw = lines[line - 1].encode()
         lines[line - 1] = (raw[:start] + text.encode() + raw[end:]).decode()
     return "".join(lines)
+
+
+def _limit(name: str, cap: int) -> int:
+    if "batch" in name:
+        return BATCH_CAP
+    return GROUPS_CAP if "groups" in name else cap
 
 
 def _names_in_inputs(tree: ast.Module) -> set[str]:

@@ -70,10 +70,9 @@ def run(root: Path, patterns: Sequence[str], tasks: dict[str, Any], seconds: flo
         name = f"{path.parent.name}/{path.stem}"
         if name in tasks or time.monotonic() > end:
             continue
-        tasks[name] = examined(path)
+        tasks[name] = examined(path) | {"commit": provenance.commit()}
         stored = {
             "benchmark": "power",
-            "commit": provenance.commit(),
             "device": provenance.processor(),
             "versions": provenance.versions("torch"),
             "tasks": tasks,
