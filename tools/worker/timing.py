@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from . import numerics, samples
-from .baseline import KINDS
+from .baseline import LOWER, kinds_for
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
 from .channel import Channel, Done
@@ -25,7 +25,8 @@ from .faults import Fault
 from .module_call import ModuleCall
 from .rig import Launch
 from .session import Emit, Json, Session
-from .target import target_of
+from .target import Target, target_of
+from .task import Task
 from .timed_rig import TimedRig
 
 AGREEMENT = 0.1
@@ -57,7 +58,8 @@ class Measurement:
     """Evict the L2 cache before each launch."""
     warmup_s: float = 10.0
     """A warm-up that has not become stable ends after this long, and the report says so."""
-    baselines: tuple[str, ...] = tuple(KINDS)
+    baselines: tuple[str, ...] | None = None
+    """Of ``baseline.KINDS``; None: those that tell something about the target."""
 
 
 def time(session: Session, params: Json, emit: Emit) -> Json:
@@ -66,14 +68,14 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     Params: ``target``, ``runner``, ``options`` (fields of `Measurement`), ``rivals`` (runners by name: other
     candidates for the same target, timed in the same blocks).  The result has ``category``, ``findings``,
     ``unchecked``, ``notes`` and, when correct, ``blocks`` (name -> microseconds of each launch of each
-    block), ``baselines`` (those that ran), ``bind_us`` and ``environment``.
+    block), ``baselines`` (those that ran), ``lower_precision`` (more of them), ``bind_us`` and
+    ``environment``.
     """
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     if not launch.device.startswith("cuda"):
         raise Fault("usage", "only a GPU is timed", advice="emulator verdicts are functional")
     require_device(session.task.reference.device)
-    given = params.get("options") or {}
-    options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})
+    options = Measurement(**(params.get("options") or {}))
     device = session.task.reference.device
     rivals = {name: Launch.of(runner).on(device) for name, runner in (params.get("rivals") or {}).items()}
     race = _Race(session, params["target"], launch, rivals, options, emit)
@@ -91,12 +93,19 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
 def warm(session: Session, params: Json, emit: Emit) -> Json:
     """The judge's method ``warm``: start the baselines that ``time`` will want; ``wait``: until they run."""
     if session.task.reference.device.type == "cuda":
-        kinds = tuple((params.get("options") or {}).get("baselines", KINDS))
+        options = Measurement(**(params.get("options") or {}))
+        kinds = _kinds(session.task, target_of(session.task, params["target"]), options)
         session.baselines.start(session.task, params["target"], kinds)
         if params.get("wait"):
             emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             session.baselines.wait(params["target"])
     return {}
+
+
+def _kinds(task: Task, target: Target, options: Measurement) -> tuple[str, ...]:
+    if options.baselines is not None:
+        return tuple(options.baselines)
+    return kinds_for(task.reference.options, target.operators())
 
 
 def require_joined(done: Done) -> None:
@@ -148,9 +157,9 @@ class _Race:
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
         bound, *_ = [rig.prepare(sets, own[0]) for rig in (self.rig, *self._rivals.values())]
-        if self.options.baselines:
+        if kinds := _kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
-            self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
+            self._baselines, failures = self._pool.of(self.task, self.described, kinds)
             self.unchecked += failures
         contestants = {"candidate": self._burst_of(self.rig)}
         contestants |= {name: self._burst_of(rig) for name, rig in self._rivals.items()}
@@ -165,7 +174,8 @@ class _Race:
             "unchecked": self.unchecked,
             "notes": self.notes,
             "blocks": times,
-            "baselines": list(self._baselines),
+            "baselines": [name for name in self._baselines if name not in LOWER],
+            "lower_precision": [name for name in self._baselines if name in LOWER],
             "bind_us": bound.event_us if bound.rc == 0 else None,
             "environment": self._environment(),
         }
