@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .module_runner import Clock, evict
+from .device_clock import Clock, evict
 from .reference import Options, Reference
 from .region_module import region_module
 from .samples import FILLS_AHEAD
@@ -45,10 +45,8 @@ USUAL = tuple(name for name, kind in KINDS.items() if not kind.matmul_precision)
 """Under the reference's own flags: what a speedup is claimed over."""
 LOWER = tuple(name for name in KINDS if name not in USUAL)
 """In TF32 where the reference multiplies in float32: shown beside the others, never claimed over."""
-PRODUCTS = frozenset(
-    "mm bmm addmm baddbmm matmul linear einsum scaled_dot_product_attention lstm gru rnn_tanh rnn_relu"
-    " opaque".split()
-)
+PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "einsum", "scaled_dot_product_attention"}
+PRODUCTS |= {"lstm", "gru", "rnn_tanh", "rnn_relu", "opaque"}
 """Operators whose float32 products ``matmul_precision`` rules, by their ATen name; ``opaque``: who knows."""
 
 
@@ -57,7 +55,6 @@ def kinds_for(own: Options, operators: Set[str]) -> tuple[str, ...]:
     names = {name.split(".")[1] if "." in name else name for name in operators}
     multiplies = own.dtype == "f32" and own.matmul_precision == "highest" and names & PRODUCTS
     return (*USUAL, *LOWER) if multiplies else USUAL
-
 
 
 class Baseline:

@@ -1,8 +1,9 @@
 """How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
 
-Event times come from inside each process; the judge's own clock around back-to-back bursts must agree
-with the candidate's, and a random set of timed results is compared with the reference.  What the blocks
-mean is said elsewhere (`samples`, and ``tools/timing.py`` in the engine).
+Event times come from inside each process; the judge's own clock around back-to-back bursts, and CUPTI's
+record of when the device worked, must agree with the candidate's, and a random set of timed results is
+compared with the reference.  What the blocks mean is said elsewhere (`samples`, and ``tools/timing.py`` in
+the engine).
 """
 
 import secrets
@@ -20,6 +21,7 @@ from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
 from .channel import Channel, Done
 from .checking import FULL, border_of
+from .cupti import library
 from .device_probe import require_device
 from .faults import Fault
 from .module_call import ModuleCall
@@ -30,9 +32,11 @@ from .task import Task
 from .timed_rig import TimedRig
 
 AGREEMENT = 0.1
-"""Relative difference between event times and the judge's clock that is a finding."""
+"""Relative difference between event times and the judge's clock, or CUPTI's, that is a finding."""
 AGREEMENT_US = 2.0
 """Absolute difference that is never one: launch gaps are that long."""
+HOST_US = 30.0
+"""What the runner's interpreter may need for a launch, two events and a kernel."""
 SHORT_BURST, LONG_BURST = 10, 60
 """Launches of the bursts whose difference is timed by the judge; fewer, in proportion, for long launches."""
 BURST_US = 6000.0
@@ -123,6 +127,15 @@ def require_joined(done: Done) -> None:
         )
 
 
+def apart(seen_us: float, event_us: float) -> bool:
+    """Is there more to a launch than its events say, by another clock?"""
+    return seen_us - event_us > max(AGREEMENT * event_us, AGREEMENT_US)
+
+
+def _long_burst(launch_us: float) -> int:
+    return max(4, min(LONG_BURST, int(BURST_US / launch_us)))
+
+
 def _rolled(tensor: Tensor, places: int) -> Tensor:
     return tensor.flatten().roll(places).reshape(tensor.shape) if places else tensor
 
@@ -167,7 +180,10 @@ class _Race:
         for name, burst in contestants.items():
             self._warm_up(name, burst)
         times = self._interleaved(contestants, sets, own)
-        self._agree(median(t for block in times["candidate"] for t in block))
+        launch_us = median(t for block in times["candidate"] for t in block)
+        slope_us, event_us = self._clocked(launch_us)
+        busy = self._watched(launch_us)
+        self._agree(slope_us, event_us, confirmed=busy is not None)
         return {
             "category": "correct",
             "findings": [],
@@ -177,7 +193,7 @@ class _Race:
             "baselines": [name for name in self._baselines if name not in LOWER],
             "lower_precision": [name for name in self._baselines if name in LOWER],
             "bind_us": bound.event_us if bound.rc == 0 else None,
-            "environment": self._environment(),
+            "environment": self._environment() | ({} if busy is None else {"device_busy": busy}),
         }
 
     def close(self) -> None:
@@ -266,9 +282,33 @@ class _Race:
                     detail=compared.detail,
                 )
 
-    def _agree(self, launch_us: float) -> None:
-        """Event times of back-to-back launches against the judge's clock around two lengths of burst."""
-        long = max(4, min(LONG_BURST, int(BURST_US / launch_us)))
+    def _watched(self, launch_us: float) -> float | None:
+        """Event times of back-to-back launches against CUPTI's; the share in which the device worked.
+
+        Last of all: a process that CUPTI watches launches more slowly ever after.
+        """
+        path, count = library(), _long_burst(launch_us)
+        try:
+            done = self.rig.watch(count, path) if path else None
+        except CandidateFault as fault:  # what a profiler does to a process is not the candidate's fault
+            self.unchecked.append(f"CUPTI: {fault.message}")
+            return None
+        if done is None or done.busy.startswith("-"):
+            why = done.busy[2:] if done else "the library is not installed"
+            self.unchecked.append(f"CUPTI: {why}")
+            return None
+        busy, pieces = done.busy.split()
+        event_us, busy_us = sum(done.times_us) / count, float(busy) / count
+        shown = f"{busy_us:.2f} us of device work a launch, events {event_us:.2f} us"
+        self.notes.append(f"CUPTI: {shown}, {int(pieces) / count:g} kernels, copies and fills")
+        if not apart(busy_us, event_us):
+            return round(min(1.0, busy_us / event_us), 3)
+        self.unchecked.append(f"event times: CUPTI shows {shown}: work that events do not see")
+        return None
+
+    def _clocked(self, launch_us: float) -> tuple[float, float]:
+        """A back-to-back launch by the judge's clock, around two lengths of burst, and by its events."""
+        long = _long_burst(launch_us)
         short = max(1, SHORT_BURST * long // LONG_BURST)
         walls: dict[int, list[float]] = {short: [], long: []}
         events: list[float] = []
@@ -281,11 +321,25 @@ class _Race:
         slope = (median(walls[long]) - median(walls[short])) / (long - short)
         event = median(events)
         self.notes.append(f"back to back: {event:.2f} us by events, {slope:.2f} us by the judge's clock")
-        if slope - event > max(AGREEMENT * event, AGREEMENT_US):
-            self.unchecked.append(
-                f"event times: the judge's clock shows {slope:.2f} us a launch, events {event:.2f} us:"
-                " host-bound launches, or work that events do not see"
+        return slope, event
+
+    def _agree(self, slope_us: float, event_us: float, *, confirmed: bool) -> None:
+        """Hold the judge's clock against the events.
+
+        Args:
+            confirmed: by CUPTI; then what an interpreter needs for a launch explains a small difference.
+        """
+        if not apart(slope_us, event_us):
+            return
+        if confirmed and slope_us - event_us < HOST_US:
+            self.notes.append(
+                "back to back the host is the slower one: its launches take longer than the kernels"
             )
+            return
+        self.unchecked.append(
+            f"event times: the judge's clock shows {slope_us:.2f} us a launch, events {event_us:.2f} us:"
+            " host-bound launches, or work that events do not see"
+        )
 
     def _environment(self) -> Json:
         properties = torch.cuda.get_device_properties(self.task.reference.device)
