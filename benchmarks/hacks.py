@@ -124,7 +124,7 @@ class Courts:
 
 
 def on_gpu(output: Path, checker: Checker, seconds: float, programs: Sequence[Honest]) -> None:
-    """The candidates on a few judges side by side, those that are timed alone afterwards."""
+    """Those that are timed alone first, the others on a few judges side by side, at last honest kernels."""
     started, rows, honest = time.monotonic(), list[Row](), dict[str, str]()
     device = str(devices()[0])
     with tempfile.TemporaryDirectory() as name:
@@ -152,10 +152,10 @@ def on_gpu(output: Path, checker: Checker, seconds: float, programs: Sequence[Ho
                     honest[item.name] = said(court.kernel(sources[item.name], item.output))
             courts.close()
 
+        work(alone, JUDGES)
         with ThreadPoolExecutor(JUDGES) as pool:
             for done in [pool.submit(work, shared[n::JUDGES], n) for n in range(JUDGES)]:
                 done.result()
-        work(alone, JUDGES)
     rows.sort(key=lambda row: (row["hack"], row["candidate"]))
     result = table(rows, honest_texts(checker), device, started, ran=ON_GPU)
     result["honest"]["judged"] = len(honest)

@@ -27,7 +27,7 @@ from stitch_tui.tools.worker.power import Power, power_of
 from stitch_tui.tools.worker.reference import Options, Reference
 
 RESULT = provenance.RESULTS / "power_tasks.json"
-TASK_S = 240
+TASK_S = 120
 """For a task with all its candidates."""
 MODES = ("train", "eval")
 PROBE = ("zeros", "constant", "another input's result", "its input", "a lost tile")
@@ -70,10 +70,9 @@ def run(root: Path, patterns: Sequence[str], tasks: dict[str, Any], seconds: flo
         name = f"{path.parent.name}/{path.stem}"
         if name in tasks or time.monotonic() > end:
             continue
-        tasks[name] = examined(path)
+        tasks[name] = examined(path) | {"commit": provenance.commit()}
         stored = {
             "benchmark": "power",
-            "commit": provenance.commit(),
             "device": provenance.processor(),
             "versions": provenance.versions("torch"),
             "tasks": tasks,

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,8 @@ class Done:
     """Warnings of the emulator; errors are raised."""
     times_us: list[float] = field(default_factory=list)
     """Event time of each launch of a burst."""
+    busy: str = ""
+    """Of a watched burst: see `watch`."""
 
 
 class Channel:
@@ -213,6 +215,15 @@ class Channel:
         mode = "cold" if cold else "warm"
         return self._judged("run", self.request(f"burst {{nonce}} {count} {mode}", [], "in a timed burst"))
 
+    def watch(self, count: int, library: str) -> Done:
+        """A warm burst under CUPTI, the library at that path.
+
+        ``busy`` is then for how many microseconds the device worked, and the number of kernels, copies and
+        fills; or ``-`` and why CUPTI did not record.
+        """
+        head = f"watch {{nonce}} {count} {library.replace('{', '{{').replace('}', '}}')}"
+        return self._judged("run", self.request(head, [], "in a watched burst"))
+
     def request(self, head: str, body: Sequence[str], where: str) -> Done:
         """Send `head`, with its nonce, and `body`; wait for the acknowledgement with that nonce."""
         nonce = secrets.token_hex(8)
@@ -220,16 +231,18 @@ class Channel:
         self._send("\n".join([head.format(nonce=nonce), *body, ""]), where)
         findings: list[dict[str, Any]] = []
         times: list[float] = []
+        busy = ""
         while True:
             kind, _, rest = self._line(started + self.deadline_s, where, findings).partition(" ")
             if kind == "finding":
                 findings.append(_finding(rest))
             elif kind == "times":
                 times += _times(rest, nonce)
+            elif kind == "busy":
+                busy = rest.partition(" ")[2]
             elif kind == "done":
-                return _done(
-                    rest, nonce, (time.monotonic() - started) * 1e6, findings[:_FINDING_LIMIT], times
-                )
+                wall_us = (time.monotonic() - started) * 1e6
+                return replace(_done(rest, nonce, wall_us, findings[:_FINDING_LIMIT], times), busy=busy)
             else:
                 raise CandidateFault(
                     "hack_suspected", f"text on the runner's private channel that no runner writes {where}"
