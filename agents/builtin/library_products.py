@@ -55,9 +55,7 @@ def between(subtask: Subtask, tensors: emit.Border) -> emit.Border:
     return emit.Border({**tensors.inputs, PRODUCT: product}, tensors.outputs)
 
 
-def opening(
-    subtask: Subtask, tensors: emit.Border, head: str, header: str, *, direct: bool
-) -> list[str]:
+def opening(subtask: Subtask, tensors: emit.Border, head: str, header: str, *, direct: bool) -> list[str]:
     """The parts of the file up to the library's own template.
 
     Args:
