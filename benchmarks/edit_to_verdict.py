@@ -65,6 +65,7 @@ async def stitch_run(opened: OpenBench, number: int) -> dict[str, Any]:
     text = (TASKS / "bias_gelu.cu").read_text() + f"// edit {number} {time.time_ns()}\n"
     graph = opened.exported.graph
     stages: dict[str, float] = {}
+    trials: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "bias_gelu.cu"
         source.write_text(text)
@@ -73,6 +74,8 @@ async def stitch_run(opened: OpenBench, number: int) -> dict[str, Any]:
         def staged(event: str, data: dict[str, Any]) -> None:
             if event == "stage":
                 stages[data["stage"]] = round(time.perf_counter() - started, 3)
+            if event == "trial":
+                trials[data["name"]] = round(time.perf_counter() - started, 3)
 
         verdict = await verify_region(opened.bench, source, region_of(graph, graph.node), on_event=staged)
         seconds = time.perf_counter() - started
@@ -83,6 +86,7 @@ async def stitch_run(opened: OpenBench, number: int) -> dict[str, Any]:
         "summary": verdict.summary,
         "trials": len(verdict.trials),
         "stage_began_s": stages,
+        "trial_ended_s": trials,
         "speedup": {name: round(ratio.value, 3) for name, ratio in speedups.items()},
     }
 

@@ -1,6 +1,7 @@
 """Small shape variants: what can change is found, what cannot is left, and each one runs."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from stitch_tui.tools.worker.faults import Fault
-from stitch_tui.tools.worker.reference import Options, Reference
+from stitch_tui.tools.worker.reference import Options, Reference, called_on
 from stitch_tui.tools.worker.target import ProgramTarget
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.template import tensor_leaves
@@ -189,3 +190,25 @@ def test_an_opaque_reference_has_variants_too(tmp_path: Path) -> None:
     target = ProgramTarget(task)
     for name in task.variants:
         assert target.evaluate(target.draw(name, 1), "own", name)[0].shape == target.specs(name)[1][0].shape
+
+
+def test_inputs_are_made_on_the_device_where_their_function_allows_it() -> None:
+    drawn, at = called_on(torch.device("meta"), lambda: torch.rand(3), 1)
+    assert (drawn.device.type, at.type) == ("meta", "meta")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: torch.tensor(torch.rand(2).tolist() + torch.rand(1).tolist()),
+        lambda: torch.rand(3) + torch.zeros(3, device="cpu") * float(torch.ones(())),
+    ],
+)
+def test_other_inputs_are_made_on_the_cpu_as_if_nothing_had_been_tried(
+    function: Callable[[], torch.Tensor],
+) -> None:
+    torch.manual_seed(1)
+    expected = function()
+    drawn, at = called_on(torch.device("meta"), function, 1)
+    assert at.type == "cpu"
+    assert torch.equal(drawn, expected)

@@ -69,7 +69,7 @@ def compare(
     if not own.is_floating_point():
         return _exact(got, own, lookalikes or {})
     limit = max(tolerance(truth, own, reduction), allowance)
-    wrong_kind = ~_same_kind(got, own, truth)
+    wrong_kind = ~same_kind(got, own, truth)
     errors = element_errors(got, truth, own.dtype)
     error = math.inf if wrong_kind.any() else _largest(errors)
     passed = not wrong_kind.any() and error <= limit
@@ -163,7 +163,7 @@ def _scale(truth: Tensor, dtype: torch.dtype) -> float:
     return max(floor, peak * math.sqrt(float(((values / peak) ** 2).mean())))
 
 
-def _same_kind(got: Tensor, own: Tensor, truth: Tensor) -> Tensor:
+def same_kind(got: Tensor, own: Tensor, truth: Tensor) -> Tensor:
     """Where `got` is finite, NaN or an infinity as the reference is.
 
     A result may also be what the truth is in the output's dtype: more accurate than the reference is
