@@ -144,7 +144,7 @@ class Reply(_Line):
     """Of the last event in the journal."""
 
 
-_ADAPTER: TypeAdapter[Command] = TypeAdapter(Command)
+_ADAPTER: TypeAdapter[Command] = TypeAdapter(Command, config=ConfigDict(defer_build=True))
 
 
 def parse(line: str | bytes) -> Command:

@@ -30,7 +30,7 @@ VERSION: Literal[1] = 1
 
 
 class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     v: Literal[1] = VERSION
     seq: int = 0
@@ -428,7 +428,7 @@ Event = Annotated[
     Field(discriminator="type"),
 ]
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 
 def parse(line: str | bytes) -> Event:

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
-from stitch_tui.tools.history.folders import state_folder
 from stitch_tui.tools.locks import acquire, try_lock
 from stitch_tui.tools.paths import runtime_dir
 
@@ -90,6 +89,8 @@ async def claimed(project: Path) -> AsyncIterator[Presence]:
         UsageError: another engine runs there; names it.
         EnvironmentFault: `.stitch/` or the runtime folder cannot be used.
     """
+    from stitch_tui.tools.history.folders import state_folder  # not for viewers: they need no git
+
     new = not (project / ".stitch").exists()
     folder = state_folder(project)
     path = folder / "engine.lock"

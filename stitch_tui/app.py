@@ -1,4 +1,4 @@
-"""The Textual app: screens, themes, keymap, palette.  The session belongs to an engine; here it is drawn."""
+"""The Textual app: themes, keymap, palette, clipboard, and which screen it begins with."""
 
 import asyncio
 import os
@@ -14,7 +14,6 @@ from textual.screen import Screen
 
 from stitch_tui import theming
 from stitch_tui.agents import journal
-from stitch_tui.agents.commands import Restore
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
 from stitch_tui.link import EngineFeed, Feed
@@ -22,8 +21,7 @@ from stitch_tui.screens.session import SessionScreen
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
-from stitch_tui.view.orders import BY_NAME, ENTRIES
-from stitch_tui.widgets.ask import Choice
+from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
 
 
 def watch(engine: Engine, project: Path, settings: Settings) -> int:
@@ -34,7 +32,17 @@ def watch(engine: Engine, project: Path, settings: Settings) -> int:
 
 def show(feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> int:
     """Show a session until the viewer leaves; the process's exit code."""
-    app = StitchApp(feed, project, settings, drafts)
+    return _run(StitchApp(SessionScreen(Board(), feed, drafts), project, settings))
+
+
+def start(project: Path, settings: Settings) -> int:
+    """Show the start screen, and the session that is chosen there; the process's exit code."""
+    from stitch_tui.screens.start import StartScreen
+
+    return _run(StitchApp(StartScreen(project), project, settings))
+
+
+def _run(app: "StitchApp") -> int:
     app.run()
     if app._exception:
         raise app._exception
@@ -42,20 +50,26 @@ def show(feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> int:
 
 
 class Orders(Provider):
-    """The palette: everything that can be done, as in ``/`` commands."""
+    """The palette: everything that can be done where it was opened, as in ``/`` commands."""
 
     async def discover(self) -> Hits:
-        for entry in ENTRIES:
+        for entry in self._entries:
             run = partial(self._run, entry.name)
             yield DiscoveryHit(entry.text, run, text=entry.text, help=f"/{entry.name}")
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for entry in ENTRIES:
+        for entry in self._entries:
             score = matcher.match(f"{entry.name} {entry.text}")
             if score:
                 shown = matcher.highlight(f"{entry.name} {entry.text}")
                 yield Hit(score, shown, partial(self._run, entry.name), help=f"/{entry.name} {entry.words}")
+
+    @property
+    def _entries(self) -> list[Entry]:
+        if isinstance(self.screen, SessionScreen):
+            return list(ENTRIES)
+        return [entry for entry in ENTRIES if entry.action and hasattr(self.app, f"action_{entry.action}")]
 
     async def _run(self, name: str) -> None:
         app = self.app
@@ -64,7 +78,11 @@ class Orders(Provider):
 
 
 class StitchApp(App[None]):
-    """One session on a terminal."""
+    """stitch on a terminal.
+
+    Args:
+        first: the screen to begin with; leaving it ends the app.
+    """
 
     CSS_PATH = "styles/app.tcss"
     TITLE = "stitch"
@@ -85,19 +103,23 @@ class StitchApp(App[None]):
         Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend", show=False),
     ]
 
-    def __init__(self, feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> None:
+    def __init__(self, first: Screen[None], project: Path, settings: Settings) -> None:
         super().__init__()
-        self.feed, self.project, self._drafts = feed, project, drafts
+        self._first, self._project = first, project
         self._settings, self._git = settings.ui, settings.git
-        self.board = Board()
         self._faults = theming.register(self)
         self._told = (0, False)
+
+    @property
+    def session(self) -> SessionScreen | None:
+        """The screen of the session that is shown, whatever lies on it."""
+        return next((screen for screen in self.screen_stack if isinstance(screen, SessionScreen)), None)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theming.defaults()
 
     def get_default_screen(self) -> Screen[None]:
-        return SessionScreen(self.board, self.feed, self._drafts)
+        return self._first
 
     def on_mount(self) -> None:
         self.use_theme(self._settings.theme)
@@ -105,7 +127,6 @@ class StitchApp(App[None]):
         for fault in self._faults:
             self.notify(fault, title="theme", severity="warning", markup=False)
         self._catch_signals()
-        self.run_worker(self.feed.run(self.board), group="feed", exit_on_error=True)
         self.run_worker(self._watch_themes(), exit_on_error=False)
         self.set_interval(0.5, self._tell_outside)
 
@@ -144,7 +165,9 @@ class StitchApp(App[None]):
 
     def _tell_outside(self) -> None:
         """Title of the terminal, and a bell when something waits and nobody looks."""
-        waiting, ended = len(self.board.proposed), self.board.finished is not None
+        if (session := self.session) is None:
+            return
+        waiting, ended = len(session.board.proposed), session.board.finished is not None
         if (waiting, ended) == self._told:
             return
         news = waiting > self._told[0] or (ended and not self._told[1])
@@ -152,7 +175,7 @@ class StitchApp(App[None]):
         if news and not self.app_focus and self._settings.notifications == "unfocused":
             self.bell()
         sign = "?" if waiting else "■" if ended else "●"
-        self._set_title(f"{sign} stitch {self.board.session.id}")
+        self._set_title(f"{sign} stitch {session.board.session.id}")
 
     def _set_title(self, text: str) -> None:
         if self._driver and not self.is_headless and not self.is_web:
@@ -163,46 +186,25 @@ class StitchApp(App[None]):
 
     async def do(self, name: str) -> None:
         """Do what ``/name`` does; one that needs words goes into the composer."""
-        screen = self.screen
+        screen, entry = self.screen, BY_NAME[name]
         if not isinstance(screen, SessionScreen):
-            return
-        entry = BY_NAME[name]
-        if entry.action:
+            await self.run_action(entry.action)
+        elif entry.action:
             await screen.act(entry.action, "")
         elif entry.words:
             screen.composer.put(f"/{name} ")
         else:
             await screen.submit(f"/{name}")
 
-    async def action_leave(self) -> None:
-        """Ask what becomes of the run, if there is one."""
+    def action_leave(self) -> None:
+        """Go back to the screen below, or end; a session asks first what becomes of its run."""
         screen = self.screen
-        if not isinstance(screen, SessionScreen):
+        if isinstance(screen, SessionScreen) and screen.asks_before_leaving():
+            return
+        if len(self.screen_stack) > 1:
             self.pop_screen()
-            return
-        if not self.board.running or self.feed.trouble:
+        else:
             self.exit()
-            return
-        if screen.asks.asking:
-            self.exit()
-            return
-        screen.asks.ask(
-            "leave the run?",
-            Choice("d", "detach: it goes on", self.exit),
-            Choice("p", "pause it", lambda: self._after("pause")),
-            Choice("s", "stop it", lambda: self._after("stop")),
-        )
-
-    def _after(self, what: str) -> None:
-        self.run_worker(self._leave_after(what), exit_on_error=False)
-
-    async def _leave_after(self, what: str) -> None:
-        from stitch_tui.agents.commands import Pause
-        from stitch_tui.view.orders import stop
-
-        make = stop() if what == "stop" else (lambda g: Pause(generation=g))
-        await self.feed.send(make, self.board.session.generation)
-        self.exit()
 
     def action_help_quit(self) -> None:
         """Ctrl+C copies a selection; without one it is like Esc and never quits."""
@@ -221,38 +223,18 @@ class StitchApp(App[None]):
 
         self._open(ThemeScreen())
 
-    def action_report(self) -> None:
-        from stitch_tui.screens.report import ReportScreen
-
-        self._open(ReportScreen(self.board))
-
-    def action_log(self) -> None:
-        from stitch_tui.screens.report import LogScreen
-
-        self._open(LogScreen(self.board))
-
-    def action_profile(self) -> None:
-        from stitch_tui.screens.profile import ProfileScreen
-
-        self._open(ProfileScreen(self.board))
-
     def action_history(self) -> None:
         from stitch_tui.screens.history import HistoryScreen
         from stitch_tui.tools.history import History
 
         try:
-            history = History.open(self.project, prefix=self._git.branch_prefix, author=self._git.author)
+            history = History.open(self._project, prefix=self._git.branch_prefix, author=self._git.author)
         except StitchError as error:
             self.notify(str(error), severity="error", markup=False)
             return
-        restore = self._go_on_from if self.board.running else None
-        self._open(HistoryScreen(history, self.board.session.id, restore))
-
-    def _go_on_from(self, iteration: int) -> None:
-        """Have the engine go on from an iteration."""
-        for screen in self.screen_stack:
-            if isinstance(screen, SessionScreen):
-                screen.order(lambda g: Restore(iteration=iteration, generation=g))
+        session = self.session
+        restore = session.go_on_from if session and session.board.running else None
+        self._open(HistoryScreen(history, session.board.session.id if session else "", restore))
 
     def _open(self, screen: Screen[None]) -> None:
         """Show a screen, once."""

@@ -81,9 +81,8 @@ def root(
         typer.echo(f"stitch {__version__}")
         return ExitCode.GOAL_MET
     if context.invoked_subcommand is None:
-        code = _attached()
-        if code is not None:
-            return code
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            return _opened()
         typer.echo(START)
         return ExitCode.USAGE
     return ExitCode.GOAL_MET
@@ -117,19 +116,17 @@ app.add_typer(settings.config, name="config")
 app.add_typer(prompts.prompts, name="prompts")
 
 
-def _attached() -> int | None:
-    """Show the session of this directory's engine until the viewer leaves; None: there is none to show."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and Path(".stitch/engine.json").exists()):
-        return None
+def _opened() -> int:
+    """Show the session of this directory's engine, or the start screen, until the viewer leaves."""
+    from stitch_tui import app as screens
     from stitch_tui.agents.presence import running
-
-    found = running(Path.cwd())
-    if found is None or not found.session:
-        return None
-    from stitch_tui.app import watch
     from stitch_tui.config import load
 
-    return watch(found, Path.cwd(), load(Path.cwd(), refuse=False).settings)
+    settings = load(Path.cwd(), refuse=False).settings
+    engine = running(Path.cwd())
+    if engine is not None and engine.session:
+        return screens.watch(engine, Path.cwd(), settings)
+    return screens.start(Path.cwd(), settings)
 
 
 def _command() -> Any:

@@ -1,9 +1,12 @@
-"""What ``stitch init`` writes: stitch.toml, and an adapter where the model's names are not the expected ones.
+"""What ``stitch init`` writes: stitch.toml, and an adapter where the model's names are not the expected ones;
+and which files of a project could be a reference.
 
 Names are read from the syntax tree: nothing of the user's runs here.
 """
 
 import ast
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from stitch_tui.config_edit import write_project_file
@@ -13,6 +16,10 @@ from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.reference import parse_target
 
 ENTRIES = ("get_inputs", "get_init_inputs")
+FILES = 5000
+"""Python files of a project that are looked at for a reference."""
+_FILE_BYTES = 1 << 20
+_NOT_SOURCES = {"node_modules", "site-packages", "build", "dist", "stitched", "__pycache__"}
 
 
 def initialise(project: Path, reference: str, inputs: str, init: str) -> list[Path]:
@@ -73,3 +80,31 @@ def _names(file: Path, shown: str) -> set[str] | None:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
     return None if "*" in names else names
+
+
+def references(project: Path) -> list[str]:
+    """Files of the project that keep the convention (`Model`, `get_inputs`, `get_init_inputs`), by path."""
+    return sorted(str(path.relative_to(project)) for path in _sources(project) if _is_reference(path))
+
+
+def _sources(project: Path) -> Iterator[Path]:
+    """Python files, without hidden folders, environments and what was built."""
+    left = FILES
+    for folder, folders, files in os.walk(project):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _NOT_SOURCES]
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
+        for name in files:
+            if name.endswith(".py") and left:
+                left -= 1
+                yield Path(folder, name)
+
+
+def _is_reference(path: Path) -> bool:
+    try:
+        text = path.read_bytes() if path.stat().st_size <= _FILE_BYTES else b""
+        names = _names(path, path.name) if b"def get_inputs" in text else None
+    except (OSError, UsageError):
+        return False
+    return names is not None and {"Model", *ENTRIES} <= names

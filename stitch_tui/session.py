@@ -1,12 +1,15 @@
-"""A viewer's end of a running session: events in, commands out.  No Textual, torch or git."""
+"""A viewer's end of sessions: events in, commands out, and what there is.  No Textual, torch or git."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from stitch_tui.agents import events, journal, presence
 from stitch_tui.agents.commands import Attach, Command, Reply
@@ -16,10 +19,29 @@ from stitch_tui.agents.state import Session
 from stitch_tui.tools.errors import StitchError, UsageError
 
 Line = Annotated[Event | Reply, Field(discriminator="type")]
-_ADAPTER: TypeAdapter[Line] = TypeAdapter(Line)
+_ADAPTER: TypeAdapter[Line] = TypeAdapter(Line, config=ConfigDict(defer_build=True))
 _LINE_BYTES = 1 << 28
 FROM_NOW_ON = 1 << 60
 """Attach since this event: none of the journal, all that comes."""
+
+
+_END_BYTES = 1 << 16
+"""How much of a journal's end is read to know how the session stands."""
+_ITERATION = re.compile(rb'"iteration":(\d+)')
+
+
+@dataclass(frozen=True)
+class Known:
+    """A session that has a journal here, as its first and last lines tell it."""
+
+    name: str
+    reference: str
+    device: str
+    target: str
+    """The reference as the user named it."""
+    iterations: int
+    ended: events.SessionFinished | None
+    """None: it runs, or its engine was killed."""
 
 
 class Gone(StitchError):
@@ -120,3 +142,31 @@ def journal_of(project: Path, session: str) -> Path:
 def state_of(project: Path, session: str) -> Session:
     """A session's state, from its journal."""
     return events.fold(journal.read(journal.path_of(project, session)))
+
+
+def known(project: Path, most: int) -> Iterator[Known]:
+    """The latest sessions, the one written last first; each costs two reads, however long it is."""
+    for name in islice(journal.sessions(project), most):
+        with journal.path_of(project, name).open("rb") as file:
+            first = file.readline()
+            file.seek(max(file.seek(0, 2) - _END_BYTES, 0))
+            end = file.read()
+        begun, last = _event(first), _event(end[:-1].rpartition(b"\n")[2])
+        if isinstance(begun, events.SessionStarted):
+            numbers = _ITERATION.findall(end)
+            yield Known(
+                name=name,
+                reference=begun.reference,
+                device=begun.device,
+                target=begun.target,
+                iterations=int(numbers[-1]) if numbers else 0,
+                ended=last if isinstance(last, events.SessionFinished) else None,
+            )
+
+
+def _event(line: bytes) -> Event | None:
+    """The event on a line, if it is a whole one of this version."""
+    try:
+        return events.parse(line)
+    except ValueError:
+        return None

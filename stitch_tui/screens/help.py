@@ -5,6 +5,7 @@ from textual.content import Content
 from textual.screen import Screen
 
 from stitch_tui.screens.pages import Page, heading, table
+from stitch_tui.screens.steering import Steering
 from stitch_tui.view.orders import ENTRIES
 from stitch_tui.view.wording import GLYPH
 
@@ -21,24 +22,11 @@ class HelpScreen(Page):
     def __init__(self, below: Screen[object]) -> None:
         super().__init__()
         self._active = list(below.active_bindings.values())
+        self._has_composer = isinstance(below, Steering)
 
     def text(self) -> Content:
-        states = "   ".join(f"{glyph} {state}" for state, glyph in GLYPH.items())
-        commands = [("command", "what it does"), *((f"/{e.name} {e.words}", e.text) for e in ENTRIES)]
-        target = "Text without a slash redirects the subtask after the arrow; `3: text` another one."
-        return Content("\n").join(
-            [
-                Content(INTRO),
-                heading("Keys here"),
-                table([("key", "does", "id for ui.keymap"), *self._keys()]),
-                heading("The composer"),
-                Content(target),
-                Content("Enter sends, Ctrl+J begins a line, Up and Down walk through what was sent.\n"),
-                table(commands),
-                heading("States"),
-                Content(states),
-            ]
-        )
+        keys = [heading("Keys here"), table([("key", "does", "id for ui.keymap"), *self._keys()])]
+        return Content("\n").join([Content(INTRO), *keys, *_composer()] if self._has_composer else keys)
 
     def _keys(self) -> list[tuple[str, ...]]:
         rows: dict[str, tuple[str, str, str]] = {}
@@ -52,3 +40,15 @@ class HelpScreen(Page):
 
     def _key(self, active: ActiveBinding) -> str:
         return self.app.get_key_display(active.binding)
+
+
+def _composer() -> list[Content]:
+    """What can be written, and the states that it is about."""
+    return [
+        heading("The composer"),
+        Content("Text without a slash redirects the subtask after the arrow; `3: text` another one."),
+        Content("Enter sends, Ctrl+J begins a line, Up and Down walk through what was sent.\n"),
+        table([("command", "what it does"), *((f"/{e.name} {e.words}", e.text) for e in ENTRIES)]),
+        heading("States"),
+        Content("   ".join(f"{glyph} {state}" for state, glyph in GLYPH.items())),
+    ]

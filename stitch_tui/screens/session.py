@@ -106,6 +106,7 @@ class SessionScreen(Steering):
         self.query_one("#iterations").border_title = Content("Iterations")
         (self.composer.field if self._drafts.draft else self.planner).focus()
         self._show_pane("planner")
+        self.run_worker(self.feed.run(self.board), group="feed", exit_on_error=True)
         self.set_interval(1 / DRAWN_HZ, self._tick)
         self.set_interval(SAVED_S, self._drafts.save)
 
@@ -124,7 +125,7 @@ class SessionScreen(Steering):
     def draw(self) -> None:
         """Draw the board if it changed since the last time."""
         board = self.board
-        state = (board.changes, board.streamed, self._feed.trouble, self.planner.chosen, self._pinned)
+        state = (board.changes, board.streamed, self.feed.trouble, self.planner.chosen, self._pinned)
         self.query_one("#iterations", IterationTable).update_from(board, "*")
         if state == self._drawn:
             if board.stream.lines and not board.stream.finished:
@@ -137,7 +138,7 @@ class SessionScreen(Steering):
 
     def _draw_state(self) -> None:
         board = self.board
-        self.query_one("#banner", Banner).show(board, self._feed.trouble)
+        self.query_one("#banner", Banner).show(board, self.feed.trouble)
         self.planner.update_from(board)
         self._follow()
         shown, subtask = self._shown, self.chosen
@@ -241,6 +242,21 @@ class SessionScreen(Steering):
 
     def action_command(self) -> None:
         self.composer.put("/")
+
+    def action_report(self) -> None:
+        from stitch_tui.screens.report import ReportScreen
+
+        self.app.push_screen(ReportScreen(self.board))
+
+    def action_log(self) -> None:
+        from stitch_tui.screens.report import LogScreen
+
+        self.app.push_screen(LogScreen(self.board))
+
+    def action_profile(self) -> None:
+        from stitch_tui.screens.profile import ProfileScreen
+
+        self.app.push_screen(ProfileScreen(self.board))
 
     async def action_edit_plan(self) -> None:
         from stitch_tui.editor import edited

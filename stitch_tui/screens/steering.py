@@ -41,7 +41,7 @@ class Steering(Screen[None]):
 
     def __init__(self, board: Board, feed: Feed) -> None:
         super().__init__()
-        self.board, self._feed = board, feed
+        self.board, self.feed = board, feed
         self._escaped = -TWICE_S
 
     # the parts that decisions are about -----------------------------------------------------------
@@ -78,7 +78,7 @@ class Steering(Screen[None]):
         text = ""
         for make in makes:
             try:
-                reply = await self._feed.send(make, generation)
+                reply = await self.feed.send(make, generation)
             except (StitchError, ValueError) as error:
                 self.tell(_sentence(error), bad=True)
                 return False
@@ -203,7 +203,7 @@ class Steering(Screen[None]):
             number = subtask.best
             self.asks.ask(
                 f"go on from {subtask.id}'s best, #{number}?",
-                Choice("y", "restore", lambda: self.order(lambda g: Restore(iteration=number, generation=g))),
+                Choice("y", "restore", lambda: self.go_on_from(number)),
             )
 
     def action_undo(self) -> None:
@@ -217,9 +217,31 @@ class Steering(Screen[None]):
             self.tell("nothing earlier was kept")
             return
         self.asks.ask(
-            f"go back to #{earlier[-1]}?",
-            Choice("y", "undo", lambda: self.order(lambda g: Restore(iteration=earlier[-1], generation=g))),
+            f"go back to #{earlier[-1]}?", Choice("y", "undo", lambda: self.go_on_from(earlier[-1]))
         )
+
+    def go_on_from(self, iteration: int) -> None:
+        """Have the engine go on from an iteration."""
+        self.order(lambda g: Restore(iteration=iteration, generation=g))
+
+    def asks_before_leaving(self) -> bool:
+        """Ask what becomes of the run; not when there is none, nor a second time."""
+        if not self.board.running or self.feed.trouble or self.asks.asking:
+            return False
+        self.asks.ask(
+            "leave the run?",
+            Choice("d", "detach: it goes on", self.app.exit),
+            Choice("p", "pause it", lambda: self._leave_after(lambda g: Pause(generation=g))),
+            Choice("s", "stop it", lambda: self._leave_after(orders.stop())),
+        )
+        return True
+
+    def _leave_after(self, make: Make) -> None:
+        async def told() -> None:
+            if await self._ordered([make]):
+                self.app.exit()
+
+        self.run_worker(told(), group="orders", exit_on_error=False)
 
     def cancel_step(self) -> None:
         """Cancel what runs now; the run goes on with another attempt."""

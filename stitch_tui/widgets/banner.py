@@ -7,7 +7,7 @@ from stitch_tui.agents.state import Status
 from stitch_tui.plain_text import one_line
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.board import Board
-from stitch_tui.view.wording import best_ratio, times
+from stitch_tui.view.wording import best_ratio, count, times
 
 
 class Banner(Static):
@@ -53,7 +53,8 @@ def _budget(board: Board) -> str:
     if not tried:
         return ""
     kept = sum(iteration.outcome is Outcome.KEPT for iteration in tried[-1000:])
-    return f"{len(tried)} iterations, {kept} kept" if len(tried) <= 1000 else f"{len(tried)} iterations"
+    tries = count(len(tried), "iteration")
+    return f"{tries}, {kept} kept" if len(tried) <= 1000 else tries
 
 
 def _fitting(parts: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from stitch_tui.agents.events import Event
 from stitch_tui.agents.settings import Settings, UiSettings
 from stitch_tui.app import StitchApp
 from stitch_tui.screens.session import SessionScreen
+from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.widgets import planner
 
@@ -74,7 +75,7 @@ async def shown(
 ) -> AsyncIterator[Shown]:
     engine = FakeEngine(in_progress() if events is None else events)
     settings = Settings(ui=UiSettings(theme=theme, keymap=keymap or {}))
-    app = StitchApp(engine, Path.cwd(), settings, Drafts(drafts))
+    app = StitchApp(SessionScreen(Board(), engine, Drafts(drafts)), Path.cwd(), settings)
     async with app.run_test(size=size) as pilot:
         made = Shown(app, pilot, engine)
         await app.workers.wait_for_complete([w for w in app.workers if w.group == "feed"])

@@ -105,7 +105,7 @@ def test_a_fault_is_shown_at_its_line_and_a_kernels_facts_at_its_definition() ->
                 (3, "rows 3, 7, 11 differ"),
                 (5, "ptxas: 38 registers"),
             ):
-                screen.screen._pinned = screen.app.board.session.iteration(number)
+                screen.screen._pinned = screen.screen_below.board.session.iteration(number)
                 screen.screen.draw()
                 await screen.pilot.pause()
                 assert said in screen.picture
@@ -119,12 +119,12 @@ def test_code_streams_as_a_diff_and_survives_resizing() -> None:
         made = [*in_progress()[:-7], events.SubtaskStarted(subtask="s01", title="again")]
         async with shown(made, size=(120, 40)) as screen:
             pane = screen.screen.query_one(CoderPane)
-            best = screen.app.board.best("s01")
+            best = screen.screen_below.board.best("s01")
             assert best
             assert best.candidate
             for n, line in enumerate(best.candidate.source.split("\n")):
                 text = line.replace("sum", "total") + "\n"
-                screen.app.board.add(events.CoderDelta(subtask="s01", text=text))
+                screen.screen_below.board.add(events.CoderDelta(subtask="s01", text=text))
                 if n % 10 == 0:
                     screen.screen.draw()
                     await screen.pilot.resize_terminal(60 + n * 4, 20 + n)
@@ -141,7 +141,7 @@ def test_a_flood_is_drawn_at_its_end_and_leaves_the_past() -> None:
     async def look() -> None:
         async with shown(beginning(), size=(100, 30)) as screen:
             text = "".join(f"int v{n}; // 宽\n" for n in range(10_000))
-            screen.app.board.add(events.CoderDelta(subtask="s01", text=text))
+            screen.screen_below.board.add(events.CoderDelta(subtask="s01", text=text))
             code = screen.screen.query_one(CodeView)
             for _ in range(4):
                 screen.screen.draw()
@@ -149,7 +149,7 @@ def test_a_flood_is_drawn_at_its_end_and_leaves_the_past() -> None:
             assert code.virtual_size.height == 10_000
             assert "v9999" in code.render_line(code.size.height - 1).text
             code.scroll_to(y=0, animate=False, immediate=True)
-            screen.app.board.add(events.CoderDelta(subtask="s01", text="int last;\n"))
+            screen.screen_below.board.add(events.CoderDelta(subtask="s01", text="int last;\n"))
             screen.screen.draw()
             await screen.pilot.pause()
             assert code.scroll_offset.y == 0, "whoever reads is not moved"
@@ -162,7 +162,7 @@ def test_a_proposal_that_appears_while_typing_eats_no_key() -> None:
         async with shown(beginning()[:2]) as screen:
             await screen.press("tab", *"half a ".replace(" ", "_"))
             for event in beginning()[2:]:
-                screen.app.board.add(event)
+                screen.screen_below.board.add(event)
             await screen.press(*"sentence")
             assert screen.screen.composer.field.text == "half_a_sentence"
             assert screen.screen.composer.field.has_focus

@@ -15,6 +15,7 @@ from stitch_tui.link import EngineFeed
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.session import found
 from stitch_tui.tools.iteration import Outcome
+from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.widgets.code_view import CodeView
 from stitch_tui.widgets.coder import CoderPane
@@ -24,7 +25,7 @@ WAIT_S = 120.0
 
 def app_on(project: Project, drafts: Path | None = None) -> StitchApp:
     feed = EngineFeed(found(project.folder), project.folder)
-    return StitchApp(feed, project.folder, Settings(), Drafts(drafts))
+    return StitchApp(SessionScreen(Board(), feed, Drafts(drafts)), project.folder, Settings())
 
 
 async def seen(pilot: Pilot[None], wanted: object) -> None:
@@ -73,7 +74,7 @@ def test_a_redirect_from_the_composer_reaches_the_run(project: Project) -> None:
             assert isinstance(screen, SessionScreen)
             await seen(pilot, lambda: screen.chosen is not None)
             await pilot.press("R", *"use", "space", *"shared", "enter")
-            await seen(pilot, lambda: app.board.session.generation == 1)
+            await seen(pilot, lambda: screen.board.session.generation == 1)
             assert screen.composer.field.text == ""
 
     asyncio.run(redirect())
@@ -91,14 +92,14 @@ def test_a_plan_is_approved_by_key_and_a_subtask_skipped(project: Project) -> No
         async with app.run_test(size=(120, 40)) as pilot:
             screen = app.screen
             assert isinstance(screen, SessionScreen)
-            await seen(pilot, lambda: len(app.board.proposed) >= 2)
-            last = app.board.session.subtasks[-1].id
+            await seen(pilot, lambda: len(screen.board.proposed) >= 2)
+            last = screen.board.session.subtasks[-1].id
             await seen(pilot, lambda: screen.planner.settled([last]))
             screen.planner.choose(last)
             await pilot.press("s", "y")
-            await seen(pilot, lambda: app.board.subtask(last).state is SubtaskState.SKIPPED)  # type: ignore[union-attr]
+            await seen(pilot, lambda: screen.board.subtask(last).state is SubtaskState.SKIPPED)  # type: ignore[union-attr]
             await pilot.press("A", "y")
-            await seen(pilot, lambda: app.board.active is not None)
+            await seen(pilot, lambda: screen.board.active is not None)
 
     asyncio.run(decide())
     assert project.session.subtasks[-1].state is SubtaskState.SKIPPED
@@ -114,9 +115,11 @@ def test_the_screen_finds_the_engine_again_and_says_when_it_is_gone(project: Pro
     async def watch() -> str:
         app = app_on(project)
         async with app.run_test(size=(120, 40)) as pilot:
-            await seen(pilot, lambda: app.board.active is not None)
+            screen = app.screen
+            assert isinstance(screen, SessionScreen)
+            await seen(pilot, lambda: screen.board.active is not None)
             engine.kill()
-            await seen(pilot, lambda: "killed" in app.feed.trouble)
+            await seen(pilot, lambda: "killed" in screen.feed.trouble)
             await pilot.pause(0.2)
             return str(app.screen.query_one("#banner", Static).content)
 
