@@ -28,7 +28,7 @@ from stitch_tui.tools.worker.reference import Options, Reference
 
 RESULT = provenance.RESULTS / "power_tasks.json"
 TASK_S = 120
-"""For a task with all its candidates."""
+"""Of CPU time, for a task with all its candidates: other work on the machine takes nothing from it."""
 MODES = ("train", "eval")
 PROBE = ("zeros", "constant", "another input's result", "its input", "a lost tile")
 HEAD = """# What wrong candidates the tasks accept
@@ -104,7 +104,7 @@ def examined(path: Path) -> dict[str, Any]:
                 why = f"cap {cap}: {fault.what}: {fault.why}"[:200]
                 continue
             except TooLong:
-                why = f"cap {cap}: more than {TASK_S} s"
+                why = f"cap {cap}: more than {TASK_S} s of CPU time"
                 break
             except Exception as error:
                 why = f"cap {cap}: {type(error).__name__}: {error}"[:200]
@@ -129,12 +129,12 @@ def limited(seconds: int) -> Iterator[None]:
     def over(*_: object) -> None:
         raise TooLong
 
-    signal.signal(signal.SIGALRM, over)
-    signal.alarm(seconds)
+    signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def said(found: Power) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from .abi import Call
+from .answers import Done
 from .arena import fill_guards, poison
-from .channel import Channel, Done
+from .channel import Channel
 from .rig import Rig
 
 

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from . import numerics, samples
+from .answers import Done
 from .baseline import LOWER, kinds_for
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
-from .channel import Channel, Done
+from .channel import Channel
 from .checking import FULL, border_of
 from .cupti import library
 from .device_probe import require_device
@@ -293,14 +294,12 @@ class _Race:
         except CandidateFault as fault:  # what a profiler does to a process is not the candidate's fault
             self.unchecked.append(f"CUPTI: {fault.message}")
             return None
-        if done is None or done.busy.startswith("-"):
-            why = done.busy[2:] if done else "the library is not installed"
-            self.unchecked.append(f"CUPTI: {why}")
+        if done is None or done.busy is None:
+            self.unchecked.append(f"CUPTI: {done.unwatched if done else 'the library is not installed'}")
             return None
-        busy, pieces = done.busy.split()
-        event_us, busy_us = sum(done.times_us) / count, float(busy) / count
+        event_us, busy_us = sum(done.times_us) / count, done.busy.us / count
         shown = f"{busy_us:.2f} us of device work a launch, events {event_us:.2f} us"
-        self.notes.append(f"CUPTI: {shown}, {int(pieces) / count:g} kernels, copies and fills")
+        self.notes.append(f"CUPTI: {shown}, {done.busy.pieces / count:g} kernels, copies and fills")
         if not apart(busy_us, event_us):
             return round(min(1.0, busy_us / event_us), 3)
         self.unchecked.append(f"event times: CUPTI shows {shown}: work that events do not see")

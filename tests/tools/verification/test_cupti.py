@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stitch_tui.tools.worker.answers import Busy, watched_of
+from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.cupti import Cupti, CuptiError, Span, Watch, busy_us
 
 SOURCE = r"""
@@ -65,11 +67,14 @@ def test_work_on_the_device_is_read_and_overlaps_count_once(tmp_path: Path) -> N
             Span(20000, 21000, "copy"),
         ]
     assert busy_us(spans) == 8.0
-    assert Watch(path).said(fills=1) == "7.000 3"
+    assert watched_of(f"n0 {Watch(path).said(fills=1)}", "n0") == {"busy": Busy(us=7.0, pieces=3)}
+    with pytest.raises(CandidateFault, match="forged"):
+        watched_of("n1 7.000 3", "n0")
 
 
 def test_a_cupti_that_is_missing_or_refuses_says_why(tmp_path: Path) -> None:
     with pytest.raises(CuptiError, match="cannot be loaded"):
         Cupti(str(tmp_path / "libcupti.so.13"))
     said = Watch(built(tmp_path, refused=39)).said(fills=1)
-    assert said == "- cuptiActivityEnable: another profiler is at work"
+    why = "cuptiActivityEnable: another profiler is at work"
+    assert watched_of(f"n0 {said}", "n0") == {"unwatched": why}
