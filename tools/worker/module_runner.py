@@ -290,6 +290,7 @@ class ModuleRunner:
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         left_us = self._left_us()
+        self._inspect("in a timed launch")
         times = [clock.elapsed_us() for clock in clocks]
         if watch:
             self._say(f"busy {nonce} {watch.said(QUEUE_FILLS)}")

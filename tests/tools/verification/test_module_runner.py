@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
+from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import FULL, border_of, check
 from stitch_tui.tools.worker.module_call import ModuleCall
 from stitch_tui.tools.worker.reference import Options, Reference
@@ -104,6 +105,22 @@ def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
         assert rig.border.mutated == 3
         for number, outputs in enumerate(expected):
             torch.testing.assert_close(rig.delivered(number), outputs)
+    finally:
+        rig.close()
+
+
+@pytest.mark.slow
+def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path) -> None:
+    source = tmp_path / "model_new.py"
+    source.write_text(MODEL.format(name="ModelNew", body="torch.allclose = None\n        " + BODY))
+    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
+    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
+    rig.arguments = module.arguments(FULL)
+    try:
+        rig.prepare([tensors], target.evaluate(tensors, "own"))
+        with pytest.raises(CandidateFault, match="allclose was replaced, in a timed launch"):
+            rig.burst(5, cold=True)
     finally:
         rig.close()
 
