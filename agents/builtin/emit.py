@@ -44,8 +44,8 @@ def border(graph: Graph, subtask: Subtask) -> Border:
         found = {}
         for index, value in enumerate(values):
             source = graph.source.get(value)
-            # The prefix keeps a tensor's name apart from keywords, functions and locals of the kernel; without
-            # the node's number, layers that are the same have the same source, and are compiled once.
+            # The prefix keeps a tensor's name apart from keywords, functions and locals of the kernel.
+            # Without the node's number, equal layers have equal sources, and are compiled once.
             plain = source.target if source else _NUMBER.sub("", value)
             name = _unique(f"{side}_{identifier(plain)}", taken)
             spec = graph.spec(value)
