@@ -5,7 +5,7 @@ takes for f32; what is left out is 2^-22 of each product.  The parts of weights 
 are bound.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from stitch_tui.agents.builtin import emit, library_products
 from stitch_tui.agents.builtin.ir import Access, Align, Numerics, Subtask, Tune
@@ -27,7 +27,7 @@ def tune(subtask: Subtask) -> Tune | None:
         return None
     if min(root.extents) < LEAST:
         return None
-    direct = _is_direct(subtask)
+    direct = _added(subtask) is not None
     follows = "" if direct else "; one pointwise kernel does what follows"
     sentence = f"cuBLASLt computes the product on tensor cores, each f32 as two TF32 numbers{follows}."
     sizes = {
@@ -40,35 +40,41 @@ def tune(subtask: Subtask) -> Tune | None:
     return Tune(NAME, sentence, sizes)
 
 
-def _is_direct(subtask: Subtask) -> bool:
-    return library_products.is_plain(subtask) or _bias(subtask) is not None
+@dataclass(frozen=True)
+class _Added:
+    """What the library adds to the product itself: one number for each column, one for each element."""
+
+    bias: Access | None = None
+    residual: Access | None = None
 
 
-def _bias(subtask: Subtask) -> Access | None:
-    """What the library can add itself: one number for each column of the product, the only thing added."""
+def _added(subtask: Subtask) -> _Added | None:
+    """What follows the product, if it is nothing but such additions; None: a kernel does what follows."""
     instrs, stores = subtask.dag.instrs, subtask.dag.stores
-    if len(instrs) != 3 or len(stores) != 1 or instrs[stores[0].instr].op != "add":
+    if len(stores) != 1 or subtask.accesses[stores[0].access].dtype is not DType.F32:
         return None
-    loads = [i for i in instrs if i.op == "load"]
-    if len(loads) != 1 or not any(i.op == "root" for i in instrs):
-        return None
-    bias, result = subtask.accesses[int(loads[0].literal)], subtask.accesses[stores[0].access]
-    plain = bias.dtype is DType.F32 and result.dtype is DType.F32 and bias.align is Align.BROADCAST
-    return bias if plain and bias.rank == 1 else None
+    found: dict[str, Access] = {}
+    value = stores[0].instr
+    for _ in range(len(instrs) // 2):
+        sides = [instrs[i] for i in instrs[value].args]
+        loads = [side for side in sides if side.op == "load"]
+        if instrs[value].op != "add" or len(loads) != 1:
+            return None
+        access = subtask.accesses[int(loads[0].literal)]
+        name = "bias" if access.rank == 1 else "residual"
+        if name in found or access.dtype is not DType.F32 or access.align is not Align.BROADCAST:
+            return None
+        found[name] = access
+        value = next(i for i in instrs[value].args if instrs[i].op != "load")
+    return _Added(**found) if instrs[value].op == "root" and len(instrs) == 1 + 2 * len(found) else None
 
 
 def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
     """The `.cu` text."""
-    root, direct, bias = library_products.root_of(subtask), _is_direct(subtask), _bias(subtask)
-    tensors = emit.border(graph, subtask)
+    root, added = library_products.root_of(subtask), _added(subtask)
+    tensors, direct = emit.border(graph, subtask), added is not None
     head = emit.opening(replace(subtask, numerics=NUMERICS), tensors, tune, bound)
     weight = graph.kind(root.b.value) in (ValueKind.PARAMETER, ValueKind.CONSTANT)
-    added = f"(const float*){tensors.tensor(bias).where}.data" if bias else "nullptr"
-    handle = "(cublasLtHandle_t)*call->host_state"
-    call = f"multiply(p, {handle}, call, {added}, (float*){{result}}, product_bytes(p))"
-    if bias:
-        where = tensors.tensor(bias).where
-        call = f"{where}.numel != p.n ? STITCH_UNSUPPORTED_SHAPE : {call}"
     parts = [
         *library_products.opening(subtask, tensors, head, "cublasLt.h", direct=direct),
         f"constexpr bool RIGHT_IS_BOUND = {str(weight).lower()};  // a weight: split once, by stitch_bind",
@@ -78,9 +84,21 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
         library_products.product_bytes(direct=direct) + "\n" + _NEEDED,
         library_products.SIZES.replace("@BOUND@", "bound_bytes_of(p)"),
         _BIND,
-        library_products.run(subtask, tensors, tune, call, direct=direct),
+        library_products.run(subtask, tensors, tune, _call(added or _Added(), tensors), direct=direct),
     ]
     return "\n\n".join(parts)
+
+
+def _call(added: _Added, tensors: emit.Border) -> str:
+    """The call of ``multiply``, or a refusal of tensors to add that repeat."""
+    pointers, test = [], []
+    for access, count in ((added.bias, "p.n"), (added.residual, "p.count")):
+        where = tensors.tensor(access).where if access else ""
+        pointers.append(f"(const float*){where}.data" if access else "nullptr")
+        test += [f"{where}.numel != {count} || !is_contiguous({where})"] if access else []
+    handle = "(cublasLtHandle_t)*call->host_state"
+    call = f"multiply(p, {handle}, call, {{{{{', '.join(pointers)}}}}}, (float*){{result}}, product_bytes(p))"
+    return f"{' || '.join(test)} ? STITCH_UNSUPPORTED_SHAPE : {call}" if test else call
 
 
 _NEEDED = """\

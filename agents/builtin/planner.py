@@ -65,10 +65,8 @@ def plan(graph: Graph, device: str = "", peaks: Peaks | None = None) -> Cut:
     """
     slow = frozenset(n.id for n in graph.nodes if cost.library_wins(graph, n, peaks))
     groups = _groups(graph, slow) or _groups(graph, frozenset())
-    worth = [
-        group for group in groups if not (device.startswith("cuda") and _is_one_tiny_launch(graph, group))
-    ]
-    groups = worth or groups
+    if device.startswith("cuda"):
+        groups = [group for group in groups if not _is_one_tiny_launch(graph, group)] or groups
     total = sum(cost.node_us(graph, n) for n in graph.nodes)
     proposals = [_proposal(graph, region_of(graph, group), total, device, peaks) for group in groups]
     proposals.sort(key=lambda p: (-p.share, graph.position[p.region.nodes[0]]))

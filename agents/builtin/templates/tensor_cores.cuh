@@ -84,9 +84,14 @@ struct Description {
   }
 };
 
-// result[m, n] = left[m, 3 k] right[n, 3 k]^T (+ bias[n]); the result is contiguous.
+// What the library adds to the product, where not null: a number for each column, one for each element.
+struct Added {
+  const float *bias, *residual;
+};
+
+// result[m, n] = left[m, 3 k] right[n, 3 k]^T + bias[n] + residual[m, n]; all are contiguous.
 static cublasStatus_t multiply_parts(cublasLtHandle_t handle, const float* left, const float* right, int64_t m,
-                                     int64_t n, int64_t depth, const float* bias, float* result, void* scratch,
+                                     int64_t n, int64_t depth, const Added& added, float* result, void* scratch,
                                      cudaStream_t stream) {
   Description d;
   cublasStatus_t status = cublasLtMatmulDescCreate(&d.operation, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F);
@@ -98,10 +103,10 @@ static cublasStatus_t multiply_parts(cublasLtHandle_t handle, const float* left,
   };
   const cublasOperation_t transposed = CUBLAS_OP_T;
   set(CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
-  if (bias) {
+  if (added.bias) {
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, &added.bias, sizeof added.bias);
   }
   then(cublasLtMatrixLayoutCreate(&d.right, CUDA_R_32F, depth, n, depth));
   then(cublasLtMatrixLayoutCreate(&d.left, CUDA_R_32F, depth, m, depth));
@@ -117,8 +122,9 @@ static cublasStatus_t multiply_parts(cublasLtHandle_t handle, const float* left,
                                           &found, &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   const float one = 1.0f, zero = 0.0f;
-  return cublasLtMatmul(handle, d.operation, &one, right, d.right, left, d.left, &zero, result, d.result, result,
-                        d.result, &found.algo, scratch, most, stream);
+  const float* third = added.residual ? added.residual : result;
+  return cublasLtMatmul(handle, d.operation, &one, right, d.right, left, d.left, added.residual ? &one : &zero, third,
+                        d.result, result, d.result, &found.algo, scratch, most, stream);
 }
 
 // Rows of the left factor that are split at a time.
@@ -131,7 +137,7 @@ static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 static int64_t left_bytes(const Product& p) { return aligned(parts_bytes(rows_at_once(p), p.k)); }
 static int64_t right_bytes(const Product& p) { return aligned(parts_bytes(p.n, p.k)); }
 
-static int multiply(const Product& p, cublasLtHandle_t handle, const stitch_call* call, const float* bias, float* result,
+static int multiply(const Product& p, cublasLtHandle_t handle, const stitch_call* call, Added added, float* result,
                     int64_t used) {
   const cudaStream_t stream = (cudaStream_t)call->stream;
   char* const left = (char*)call->workspace + used;
@@ -145,7 +151,8 @@ static int multiply(const Product& p, cublasLtHandle_t handle, const stitch_call
     rows.rows = p.m - first < most ? p.m - first : most;
     split(rows, (float*)left, stream);
     const cublasStatus_t status = multiply_parts(handle, (const float*)left, (const float*)right, rows.rows, p.n, depth,
-                                                 bias, result + first * p.n, scratch, stream);
+                                                 added, result + first * p.n, scratch, stream);
+    if (added.residual) added.residual += rows.rows * p.n;
     if (status != CUBLAS_STATUS_SUCCESS) return STITCH_CUDA_ERROR;
   }
   return STITCH_OK;

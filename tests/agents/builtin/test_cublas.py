@@ -18,6 +18,15 @@ CUBLAS = {"tunes": ["cublas"], "device": "cuda NVIDIA H200"}
 TENSOR_CORES = {"tunes": ["tensor-cores"], "device": "cuda NVIDIA H200"}
 
 
+class Residual(torch.nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.linear(x)
+
+
 def test_an_epilogue_follows_the_product_for_any_extents(emulator: Emulator, tmp_path: Path) -> None:
     case = traced(LinearGelu(7, 5), torch.randn(3, 7), torch.randn(3, 5))
     check(emulator, tmp_path, case, [operands(*e) for e in EXTENTS], mode=Mode.FAST, **CUBLAS)
@@ -51,6 +60,11 @@ def test_products_on_tensor_cores_are_as_exact_as_f32_for_any_extents(
     case = traced(Applied(lambda x: x, torch.nn.Linear(128, 128)), torch.randn(128, 128))
     cases = [[torch.randn(m, k), torch.randn(n, k), torch.randn(n)] for m, k, n in EXTENTS]
     check(emulator, tmp_path, case, cases, **TENSOR_CORES)
+    case = traced(Residual(128), torch.randn(2, 64, 128))  # and what has the result's shape
+    cases = [[torch.randn(2, n, 128), torch.randn(128, 128), torch.randn(128)] for n in (1, 64, 67)]
+    subtask = check(emulator, tmp_path, case, cases, **TENSOR_CORES)
+    (tune,) = [t for t in coder.strategies(subtask, "cuda") if t.name == "tensor-cores"]
+    assert "pointwise" not in tune.sentence
 
 
 def test_infinities_and_nans_pass_through_tensor_cores(emulator: Emulator, tmp_path: Path) -> None:
