@@ -17,6 +17,8 @@ from .rig import Border, Launch, Rig
 from .target import Slot
 
 LATE = "the results were written after the call had returned: work that nobody waits for, nor times"
+NUDGES = 4
+"""Roundings of the inputs that are tried: the effects of one on a single number may cancel."""
 DOWNGRADE_ERROR = 0.3
 """Relative error above which no lower precision explains a result."""
 
@@ -198,11 +200,13 @@ class Examination:
         return known | {f"input {n}": t for n, t in zip(self.border.inputs, tensors, strict=True)}
 
     def _conditioning(self, tensors: list[Tensor], truth: list[Tensor], seed: int) -> float:
-        """How far the exact result moves when every input is rounded once more."""
-        moved = self.target.evaluate(nudged(tensors, seed), "f64", self.variant)
+        """How far the exact result moves when every input is rounded once more, at most in `NUDGES` ways."""
         errors = [
             numerics.relative_error(after, before)
-            for after, before in zip(moved, truth, strict=True)
+            for way in range(NUDGES)
+            for after, before in zip(
+                self.target.evaluate(nudged(tensors, seed + way), "f64", self.variant), truth, strict=True
+            )
             if before.is_floating_point()
         ]
         narrowest = max(
