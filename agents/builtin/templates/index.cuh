@@ -37,10 +37,10 @@ template <typename Index>
 }
 
 // Of numbers that are not negative; 64-bit division costs several times as much as 32-bit division.
-[[maybe_unused]] __device__ __forceinline__ int64_t divided(int64_t a, int64_t b) {
-  return ((a | b) >> 32) ? a / b : int64_t(uint32_t(a) / uint32_t(b));
+template <typename T>
+__device__ __forceinline__ T divided(T a, T b) {
+  return sizeof(T) > 4 && (uint64_t(a | b) >> 32) ? a / b : T(uint32_t(a) / uint32_t(b));
 }
-[[maybe_unused]] __device__ __forceinline__ int divided(int a, int b) { return int(uint32_t(a) / uint32_t(b)); }
 
 [[maybe_unused]] static bool same_shape(const stitch_tensor& a, const stitch_tensor& b) {
   for (int d = 0; d < a.ndim; ++d) {
