@@ -47,6 +47,7 @@ def _reductions(program: RowProgram) -> list[int]:
 
 def _kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, number: int) -> str:
     walk = program.walks[number]
+    needed = program.needed_for([walk], row_stores=not walk.reductions)
     common = [
         "Space space",
         "int outer",
@@ -66,13 +67,13 @@ def _kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, number: int) 
         "template <typename Index, int VEC, Form FORM>",
         f"__global__ void __launch_bounds__(LANES * ROWS) {_name(subtask, number)}(\n    {parameters}) {{",
         *(bounds if walk.reductions or program.element_stores else []),
-        *row_text.start_of_row(program),
+        *row_text.start_of_row(program, needed),
         "    const int64_t first = (live ? mine : rows - 1) * parts.count;",
     ]
     for level in range(1, number + 1):
         for r in program.reductions(level):
             lines += row_text.indented([program.start(r), *_merged(program, r), *program.finish(r)], 4)
-        lines += row_text.indented(program.row_values(level), 4)
+        lines += row_text.indented(program.row_values(level, needed), 4)
     lines += row_text.indented([program.start(r) for r in walk.reductions], 4)
     lines += row_text.indented(row_text.long_walk(program, walk, root, "begin + lane * VEC", "end"), 4)
     for r in walk.reductions:

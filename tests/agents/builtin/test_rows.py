@@ -96,6 +96,14 @@ def test_a_large_mean_does_not_spoil_the_variance(emulator: Emulator, tmp_path: 
     ], tunes=["warp-per-row"])  # fmt: skip
 
 
+@pytest.mark.slow
+def test_nor_in_one_pass_over_planes(emulator: Emulator, tmp_path: Path) -> None:
+    norm = Many([lambda x: F.batch_norm(x, None, None, training=True)])
+    case = traced(norm, torch.randn(200, 3, 12, 20))  # rows too long for registers
+    images = [[torch.randn(n, 3, *size) + 1e3] for n, size in ((9, (6, 10)), (40, (8, 16)), (2, (5, 7)))]
+    check(emulator, tmp_path, case, images, tunes=["split-rows"], mode=Mode.FAST)
+
+
 @pytest.mark.parametrize("axis", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_an_axis_that_is_not_the_last(emulator: Emulator, tmp_path: Path, axis: int) -> None:
     functions: list[Callable[[Tensor], Tensor]] = [
