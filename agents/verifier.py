@@ -10,9 +10,9 @@ from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.route import outcome
 from stitch_tui.agents.state import Subtask, SubtaskState
-from stitch_tui.tools.bench import Bench
+from stitch_tui.tools.bench import Bench, OnEvent
 from stitch_tui.tools.bundle import read_bundle
-from stitch_tui.tools.errors import DeviceLost, EnvironmentFault
+from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, JudgeKilled
 from stitch_tui.tools.graph import Graph, region_of
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category, Verdict
@@ -42,9 +42,8 @@ class ToolVerifier:
             Overtaken: a human turned the step back before its next build or launch.
         """
 
-        def staged(event: str, data: dict[str, Any]) -> None:
-            if event == "stage" and data["stage"] in _STATES:
-                self._enter(subtask.id, self._passed(data["stage"]))
+        def staged(stage: str) -> None:
+            self._enter(subtask.id, self._passed(stage))
 
         flops = sum(self._graph.node[name].flops for name in subtask.region.nodes)
         opened = await self._workbench.opened()
@@ -57,7 +56,7 @@ class ToolVerifier:
                 flops=flops,
                 bound_us=opened.least_us(subtask.region),
                 becomes_best=lambda found: outcome(found, best) is Outcome.KEPT,
-                on_event=staged,
+                on_event=self._hearing(staged),
             )
         )
         return self._reported(iteration, subtask.id, verdict)
@@ -65,10 +64,6 @@ class ToolVerifier:
     async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
         """Judge the program in a bundle's folder; errors as for `verify`."""
         kernels = {k.file: bundle / "kernels" / k.file for k in read_bundle(bundle).kernels if k.source}
-
-        def staged(event: str, data: dict[str, Any]) -> None:
-            if event == "stage" and data["stage"] in _STATES:
-                self._passed(data["stage"])
 
         flops = sum(node.flops for node in self._graph.nodes)
         opened = await self._workbench.opened()
@@ -79,18 +74,29 @@ class ToolVerifier:
                 kernels,
                 flops=flops,
                 bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
-                on_event=staged,
+                on_event=self._hearing(self._passed),
             )
         )
         return self._reported(iteration, "", verdict)
 
     async def _judged(self, judge: Callable[[Bench], Awaitable[Verdict]]) -> Verdict:
-        """What `judge` finds; a judge that lost the GPU is replaced, once."""
+        """What `judge` finds; a judge that lost the GPU or was killed is replaced, once."""
         try:
             return await judge((await self._workbench.opened()).bench)
-        except DeviceLost as lost:
+        except (DeviceLost, JudgeKilled) as lost:
             self._record.emit(events.Warned(text=f"{lost}; another judge does this again"))
             return await judge((await self._workbench.opened()).bench)
+
+    def _hearing(self, staged: Callable[[str], object]) -> OnEvent:
+        """Hears a verification: `staged` what changes a state; a wait for the GPU is journalled."""
+
+        def heard(event: str, data: dict[str, Any]) -> None:
+            if event == "stage" and data["stage"] in _STATES:
+                staged(data["stage"])
+            elif event == "waiting":
+                self._record.emit(events.Warned(text=f"waiting for the GPU: {data['holder']}"))
+
+        return heard
 
     def _passed(self, stage: str) -> SubtaskState:
         """The state that `stage` is, once the gates let it begin."""

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -124,9 +125,19 @@ class Courts:
 
 
 def on_gpu(output: Path, checker: Checker, seconds: float, programs: Sequence[Honest]) -> None:
-    """The candidates on a few judges side by side, those that are timed alone afterwards."""
+    """Those that are timed alone first, the others on a few judges side by side, at last honest kernels."""
     started, rows, honest = time.monotonic(), list[Row](), dict[str, str]()
-    device = str(devices()[0])
+    device, texts, saving = str(devices()[0]), honest_texts(checker), threading.Lock()
+
+    def save() -> None:
+        """What there is so far: a slow machine may end the run."""
+        with saving:
+            ordered = sorted(rows, key=lambda row: (row["hack"], row["candidate"]))
+            result = table(ordered, texts, device, started, ran=ON_GPU)
+            result["honest"]["judged"] = len(honest)
+            result["honest"]["falsely_rejected"] = {n: s for n, s in dict(honest).items() if s != "correct"}
+            stored(output, result)
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sources = honest_sources(folder, programs)
@@ -150,17 +161,13 @@ def on_gpu(output: Path, checker: Checker, seconds: float, programs: Sequence[Ho
                 else:
                     court = courts.of("", HONEST_MODEL)
                     honest[item.name] = said(court.kernel(sources[item.name], item.output))
+                save()
             courts.close()
 
+        work(alone, JUDGES)
         with ThreadPoolExecutor(JUDGES) as pool:
             for done in [pool.submit(work, shared[n::JUDGES], n) for n in range(JUDGES)]:
                 done.result()
-        work(alone, JUDGES)
-    rows.sort(key=lambda row: (row["hack"], row["candidate"]))
-    result = table(rows, honest_texts(checker), device, started, ran=ON_GPU)
-    result["honest"]["judged"] = len(honest)
-    result["honest"]["falsely_rejected"] = {n: s for n, s in honest.items() if s != "correct"}
-    stored(output, result)
 
 
 def said(found: judging.Found) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 CAPS = (16, 32, 64, 128)
 BATCH_CAP = 4
+GROUPS_CAP = 4
+"""A group of one channel is its own mean: normalised, nothing is left of it."""
 TRIAL_S = 300
 _TRIAL = """
 import runpy, sys, torch
@@ -60,17 +62,34 @@ def shrunk(source: str, cap: int) -> str:
     tree = ast.parse(source)
     used = _names_in_inputs(tree)
     edits: list[tuple[int, int, int, str]] = []
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            name = statement.targets[0].id
-            if name in used:
-                limit = BATCH_CAP if "batch" in name.lower() else cap
-                edits += _edits(statement.value, limit)
+    for name, value in _constants(tree):
+        if name in used:
+            edits += _edits(value, _limit(name.lower(), cap))
     lines = source.splitlines(keepends=True)
     for line, start, end, text in sorted(edits, reverse=True):
         raw = lines[line - 1].encode()
         lines[line - 1] = (raw[:start] + text.encode() + raw[end:]).decode()
     return "".join(lines)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Module-level names with their expressions; of ``a, b = 1, 2`` both."""
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        target, value = statement.targets[0], statement.value
+        if isinstance(target, ast.Name):
+            yield target.id, value
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for name, item in zip(target.elts, value.elts, strict=False):
+                if isinstance(name, ast.Name):
+                    yield name.id, item
+
+
+def _limit(name: str, cap: int) -> int:
+    if "batch" in name:
+        return BATCH_CAP
+    return GROUPS_CAP if "groups" in name else cap
 
 
 def _names_in_inputs(tree: ast.Module) -> set[str]:
@@ -79,11 +98,9 @@ def _names_in_inputs(tree: ast.Module) -> set[str]:
         s for s in tree.body if isinstance(s, ast.FunctionDef) and s.name in ("get_inputs", "get_init_inputs")
     ]
     used = {n.id for f in functions for n in ast.walk(f) if isinstance(n, ast.Name)}
-    for statement in reversed(tree.body):
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            continue
-        if statement.targets[0].id in used:
-            used |= {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+    for name, value in reversed(list(_constants(tree))):
+        if name in used:
+            used |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
     return used
 
 

@@ -1,7 +1,8 @@
 """How often does timing find a difference that is none, and does it find one of 3 %?
 
-``python benchmarks/timing_power.py [--seconds 200]`` on a machine with a GPU writes
-``benchmarks/results/timing_power.json`` and prints a table.  Every run starts a new process for each
+``python benchmarks/timing_power.py [--seconds 200] [--more]`` on a machine with a GPU writes
+``benchmarks/results/timing_power.json`` and prints a table; with ``--more`` its runs stand behind those that
+are there.  Every run starts a new process for each
 contestant and interleaves them as a verdict's timing does:
 
 * *short*: a kernel of some 10 us against itself (A/A);
@@ -12,6 +13,7 @@ A false positive is an A/A run that is called faster or slower; its rate has a C
 
 import argparse
 import asyncio
+import json
 import sys
 import tempfile
 import time
@@ -66,6 +68,7 @@ extern "C" int stitch_run(const stitch_call* c) {
 """
 EXTENTS = {"short": 1 << 20, "long": 1 << 22}
 SHORT_STEPS, PLANTED, LONG_US = 60, 0.03, 1000.0
+KINDS = ("short", "long", "planted")
 LIMITS = {"false_positives": 0.08, "detected": 0.90}
 
 
@@ -73,8 +76,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=200.0, help="for all runs together")
     parser.add_argument("--runs", type=int, default=110, help="most runs of the long kernel")
+    parser.add_argument("--more", action="store_true", help="add to the runs of the last result")
     options = parser.parse_args()
     result = asyncio.run(measured(options.seconds, options.runs))
+    if options.more:
+        result = joined(json.loads((provenance.RESULTS / "timing_power.json").read_text()), result)
     provenance.write("timing_power", result)
     print(table(result))
     return 0 if result["passed"] else 1
@@ -208,9 +214,19 @@ def summed_up(runs: dict[str, Any], device: str) -> dict[str, Any]:
             **spread(runs["planted"]),
         },
         "passed": bound < LIMITS["false_positives"] and rate >= LIMITS["detected"],
-        "runs": {name: runs[name] for name in ("short", "long", "planted")},
+        "runs": {name: runs[name] for name in KINDS},
         "clocks": runs["clocks"][:: max(1, len(runs["clocks"]) // 5)],
     }
+
+
+def joined(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Both results as one; the commits of both are named."""
+    same = ("device", "resolution", "confidence")
+    assert all(before[name] == now[name] for name in same), "measured under other conditions"
+    runs = {name: [*before["runs"][name], *now["runs"][name]] for name in KINDS}
+    runs["clocks"] = [*before["clocks"], *now["clocks"]]
+    whole = summed_up(runs, now["device"])
+    return whole | {"commit": f"{before['commit']}, {now['commit']}"}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:

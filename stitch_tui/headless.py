@@ -305,6 +305,8 @@ def _measured(verdict: Verdict) -> Iterator[str]:
     if error := _error(verdict):
         yield f"error {error} allowed"
     yield from _speedups(verdict)
+    for name, beside in verdict.timing.lower_precision.items() if verdict.timing else ():
+        yield f"{beside.speedup.value:.2f}x over {name} (TF32)"
 
 
 def _error(verdict: Verdict) -> str:

@@ -61,13 +61,19 @@ class Bench:
     def device(self) -> str:
         return self.cuda.device if self.cuda else "emulator"
 
-    def gpu(self, purpose: str, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
+    def gpu(
+        self, purpose: str, *, alone: bool = False, on_event: OnEvent | None = None
+    ) -> AbstractAsyncContextManager[None]:
         """The right to use the GPU while the context lasts: to time alone, else beside others.
+
+        Args:
+            on_event: ``(event, data)``: ``waiting`` with the ``holder``, when it is not had at once.
 
         Raises:
             EnvironmentFault: when it is entered, and the lease's folder cannot be used.
         """
         if self.cuda is None or not self.cuda.uuid:
             return nullcontext()
-        lease = Lease(self.cuda.uuid)
+        waits = (lambda holder: on_event("waiting", {"holder": holder})) if on_event else None
+        lease = Lease(self.cuda.uuid, waits=waits)
         return lease.exclusive(purpose) if alone else lease.shared(purpose)

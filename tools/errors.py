@@ -84,6 +84,10 @@ class ReferenceFault(UsageError):
     """The reference cannot be used as it is: missing, not Python, raises, hangs, returns no tensor."""
 
 
+class JudgeKilled(ReferenceFault):
+    """Somebody killed the judge, or the kernel did for want of memory: another may do the same work."""
+
+
 class EnvironmentFault(StitchError):
     """A tool, driver, device or permission is missing.  Never counts against a candidate."""
 

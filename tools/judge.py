@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, ReferenceFault, StitchError, UsageError
+from stitch_tui.tools.errors import (
+    DeviceLost,
+    EnvironmentFault,
+    JudgeKilled,
+    ReferenceFault,
+    StitchError,
+    UsageError,
+)
 from stitch_tui.tools.memory import available_bytes, descendants, session_members
 from stitch_tui.tools.process import kill_group, signal_group
 from stitch_tui.tools.scrub import reference_environment
@@ -275,7 +282,7 @@ class Judge:
             return ReferenceFault(what, where=where, why=why)
         name = signal.Signals(-code).name
         if -code == signal.SIGKILL:
-            return ReferenceFault("the reference was killed", why="out of memory, most likely")
+            return JudgeKilled("the reference was killed", why="out of memory, most likely")
         return ReferenceFault(f"the reference crashed ({name})", where=where)
 
     async def _end(self, error: StitchError) -> Any:

@@ -4,17 +4,21 @@ Two lock files for each GPU.  Whoever wants the GPU passes the *gate* first and 
 that a stream of checks cannot starve a timing.
 """
 
+import asyncio
 import json
 import os
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import acquire, first_free
 from stitch_tui.tools.paths import runtime_dir
+
+TOLD_S = 1.0
+"""A wait that takes longer is told."""
 
 
 class Lease:
@@ -23,10 +27,13 @@ class Lease:
     Args:
         uuid: the GPU's, as NVML names it.
         folder: where the lock files lie; None: the user's runtime folder.
+        waits: told `holder()` once in a wait that takes longer than `TOLD_S`.
     """
 
-    def __init__(self, uuid: str, folder: Path | None = None) -> None:
-        self.uuid = uuid
+    def __init__(
+        self, uuid: str, folder: Path | None = None, waits: Callable[[str], None] | None = None
+    ) -> None:
+        self.uuid, self._waits = uuid, waits or (lambda holder: None)
         name = re.sub(r"[^\w.-]", "_", uuid)
         folder = runtime_dir("gpu") if folder is None else folder
         self._gate, self._lock = folder / f"{name}.gate", folder / f"{name}.lock"
@@ -63,6 +70,7 @@ class Lease:
     @asynccontextmanager
     async def _hold(self, purpose: str, *, shared: bool, timeout: float | None) -> AsyncIterator[None]:
         started = time.monotonic()
+        told = asyncio.get_running_loop().call_later(TOLD_S, lambda: self._waits(self.holder()))
         try:
             async with first_free([self._gate], timeout=timeout):
                 left = None if timeout is None else max(timeout - (time.monotonic() - started), 0)
@@ -74,6 +82,8 @@ class Lease:
                 why=self.holder(),
                 advice="wait for it, or end that process",
             ) from error
+        finally:
+            told.cancel()
         try:
             _write(descriptor, {"pid": os.getpid(), "purpose": purpose, "since": time.time()})
             yield

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from stitch_tui.tools.bench import Bench, Json, OnEvent
 from stitch_tui.tools.gpu_state import GpuProcess, strangers
+from stitch_tui.tools.killed import unless_killed
 from stitch_tui.tools.timing import Clocks, clocks
 
 _WORKER = f"{Path('worker', 'boot.py')}"
@@ -28,12 +29,14 @@ async def timed(
         if on_event:
             on_event(event, data)
 
-    async with bench.gpu("timing", alone=True):
+    async with bench.gpu("timing", alone=True, on_event=on_event):
         if on_event:
             on_event("stage", {"stage": "timing"})
         before = _strangers(bench)
         with clocks(bench.cuda.uuid) as observed:
-            report: Json = await bench.judge.call("time", params, timeout=timeout, on_event=heard)
+            report = await unless_killed(
+                lambda: bench.judge.call("time", params, timeout=timeout, on_event=heard)
+            )
         seen = dict.fromkeys((*before, *_strangers(bench)))
     report["unchecked"] = [*report["unchecked"], *(_sentence(process) for process in seen)]
     return report, observed

@@ -7,7 +7,7 @@ from typing import Any
 
 from stitch_tui.tools.gpu import nvml_session
 from stitch_tui.tools.gpu_state import Sample, sample
-from stitch_tui.tools.verdict import Ratio, Samples, Timing
+from stitch_tui.tools.verdict import Beside, Ratio, Samples, Timing
 from stitch_tui.tools.worker import samples
 
 Blocks = Mapping[str, Sequence[Sequence[float]]]
@@ -67,6 +67,10 @@ def timing_of(report: Mapping[str, Any], observed: Clocks) -> Timing:
         candidate=named["candidate"],
         baselines={name: named[name] for name in report["baselines"]},
         speedups={name: speedup(medians(blocks[name]), candidate) for name in report["baselines"]},
+        lower_precision={
+            name: Beside(samples=named[name], speedup=speedup(medians(blocks[name]), candidate))
+            for name in report["lower_precision"]
+        },
         bind_us=report["bind_us"],
         environment=report["environment"] | observed.as_environment(),
         notes=(*report["notes"], *note),

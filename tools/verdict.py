@@ -109,6 +109,13 @@ class Ratio(_Data):
         return "slower" if self.high < 1 else "not distinguishable"
 
 
+class Beside(_Data):
+    """A baseline that computes something else, in less time: shown, and no speedup is claimed over it."""
+
+    samples: Samples
+    speedup: Ratio
+
+
 class Timing(_Data):
     """Candidate and baselines from one interleaved run (GPU only)."""
 
@@ -116,6 +123,9 @@ class Timing(_Data):
     baselines: dict[str, Samples]
     """``eager``, ``compile``, ``compile-reduce-overhead``."""
     speedups: dict[str, Ratio]
+    lower_precision: dict[str, Beside] = {}
+    """``eager-high``, ``compile-high``: float32 products in TF32, ``matmul_precision`` *high*.  A candidate
+    that computed so would not be correct."""
     bind_us: float | None = None
     """Time of `stitch_bind`, amortised over calls and reported apart."""
     environment: dict[str, Any] = {}

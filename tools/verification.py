@@ -27,6 +27,7 @@ from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
+from stitch_tui.tools.killed import unless_killed
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.sanitizer import sanitized
 from stitch_tui.tools.screen import screen_source
@@ -72,7 +73,7 @@ async def verify_region(
         bound_us: the speed of light for the region; a time below `BELIEVED` of it is quarantined.
         time_it: measure a correct candidate where there is a GPU.
         becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word.
-        on_event: ``(event, data)``: ``stage``, and ``trial`` after each comparison.
+        on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.
 
     Raises:
         StitchError: the reference or the judge is at fault, never the candidate.
@@ -147,7 +148,7 @@ class _Verification:
             return
         runner = launches.module(self.bench, module, environment)
         trials = self._affordable({} if small_shapes else {"small": []})
-        async with self.bench.gpu("checking"):
+        async with self.bench.gpu("checking", on_event=self.on_event):
             await self._warm_baselines()
             passed = await self._check("correctness", runner, trials, None)
             await self._warm_baselines(wait=passed)
@@ -155,7 +156,7 @@ class _Verification:
             await self._time(runner)
 
     async def _on_gpu(self, source: Path) -> None:
-        async with self.bench.gpu("checking"):
+        async with self.bench.gpu("checking", on_event=self.on_event):
             build = await self._passed_on_gpu(source)
         if build is not None:
             await self._time(launches.on_gpu(self.bench, build))
@@ -312,7 +313,9 @@ class _Verification:
             self.draft.fail(Category.HANG, [Finding(category=Category.HANG, message=hung)])
             return False
         params = {"target": self.target, "runner": runner, "trials": trials}
-        report = await self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event)
+        report = await unless_killed(
+            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event)
+        )
         findings = [Finding.model_validate(finding) for finding in report["findings"]]
         located = await self._located(build, report["raw"])
         category = Category(report["category"])
@@ -379,7 +382,7 @@ class _Verification:
         if cuda is None or not verdict.correct or self.becomes_best is None or not self.becomes_best(verdict):
             return
         self._stage("sanitizer")
-        async with self.bench.gpu("compute-sanitizer"):
+        async with self.bench.gpu("compute-sanitizer", on_event=self.on_event):
             found = await sanitized(self.bench, self.target, source, build)
         self.draft.unchecked(*found.unchecked)
         self.draft.note({"sanitizer_s": round(found.seconds, 1)})

@@ -28,6 +28,8 @@ _FLOAT = {
     "div": "{0} / {1}",
     "neg": "-{0}",
     "abs": "fabsf({0})",
+    "mean_of": "{0}.mean",
+    "squares_of": "{0}.squares",
     "round": "rintf({0})",
     "sign": "sign_of({0})",
     "pow": "powf({0}, {1})",

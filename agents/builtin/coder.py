@@ -13,18 +13,24 @@ from stitch_tui.agents.builtin import (
     emit_pool,
     emit_rows,
     emit_scan,
+    emit_tensor_cores,
+    library_products,
 )
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.tools.graph import Graph, Region
 
 
-class Emitter(Protocol):
+class Writer(Protocol):
+    """A module that writes kernels."""
+
+    def source(self, graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str: ...
+
+
+class Emitter(Writer, Protocol):
     """What a kind of kernel brings: a module with these two functions."""
 
     def strategies(self, subtask: Subtask) -> list[Tune]: ...
-
-    def source(self, graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str: ...
 
 
 _EMITTER: dict[Kind, Emitter] = {
@@ -36,6 +42,7 @@ _EMITTER: dict[Kind, Emitter] = {
     Kind.SCAN: emit_scan,
     Kind.INDEX: emit_index,
 }
+_LIBRARY: dict[str, Writer] = {emit_cublas.NAME: emit_cublas, emit_tensor_cores.NAME: emit_tensor_cores}
 
 
 @dataclass(frozen=True)
@@ -59,17 +66,16 @@ def strategies(subtask: Subtask, device: str = "", *, tf32: bool = False) -> lis
         tf32: the user lets f32 products be computed in TF32.
     """
     own = _EMITTER[subtask.kind].strategies(subtask)
-    library = None
-    if device.startswith("cuda") and subtask.kind is Kind.GEMM:
-        library = emit_cublas.tune(subtask, tf32=tf32)
-    if library is None:
+    if subtask.kind is not Kind.GEMM or not device.startswith("cuda"):
         return own
-    return [library, *own] if emit_cublas.is_large(subtask) else [*own, library]
+    found = [None if tf32 else emit_tensor_cores.tune(subtask), emit_cublas.tune(subtask, tf32=tf32)]
+    libraries = [tune for tune in found if tune]
+    return [*libraries, *own] if library_products.is_large(subtask) else [*own, *libraries]
 
 
 def emit_source(graph: Graph, subtask: Subtask, tune: Tune) -> str:
     """The `.cu` of one strategy; the same arguments give the same bytes."""
-    emitter = emit_cublas if tune.name == emit_cublas.NAME else _EMITTER[subtask.kind]
+    emitter: Writer = _LIBRARY.get(tune.name, _EMITTER[subtask.kind])
     return emitter.source(graph, subtask, tune, cost.sentence(graph, subtask.region))
 
 

@@ -8,8 +8,9 @@ from stitch_tui.tools.graph import Graph, Node, Region
 from stitch_tui.tools.roofline import Peaks
 
 LAUNCH_US = 2.0
-OWN_CONVOLUTION = 0.3
-"""Part of a GPU's fp32 peak that the tiled convolution reaches: 29.6 GFLOP in 1515 us on an H200."""
+OWN_CONVOLUTION, HALFWAY = 0.3, 64
+"""Part of a GPU's fp32 peak that the tiled convolution reaches for long sums, and the length of the sums for
+which it reaches half of that: 29.6 GFLOP in 1515 us with sums of 2304, 3.6 in 523 us with sums of 27."""
 UNMEASURED = (50e6, 3e6)
 """FLOPs and bytes per microsecond that stand in for a measurement: they only rank subtasks."""
 
@@ -65,7 +66,9 @@ def library_wins(graph: Graph, node: Node, peaks: Peaks | None) -> bool:
     """
     if peaks is None or node.time_us is None or node.op not in shapes.CONVOLUTIONS:
         return False
-    own = 1e6 * node_flops(graph, node) / (OWN_CONVOLUTION * peaks.f32)
+    length = shapes.numel(graph.spec(shapes.ref(node.args[1])).shape[1:])
+    reached = OWN_CONVOLUTION * peaks.f32 * length / (length + HALFWAY)
+    own = 1e6 * node_flops(graph, node) / reached
     saved = 1e6 * 2 * node.spec.nbytes / peaks.bandwidth
     return own > node.time_us + saved
 

@@ -1,5 +1,6 @@
 """The parts that every generated file has: header comment, border checks, operands, main function."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -8,6 +9,8 @@ from stitch_tui.agents.builtin import c_scalar
 from stitch_tui.agents.builtin.ir import Access, Align, Instr, Kind, Matrix, Subtask, Tune
 from stitch_tui.agents.builtin.title import identifier
 from stitch_tui.tools.graph import DType, Graph
+
+_NUMBER = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,10 @@ def border(graph: Graph, subtask: Subtask) -> Border:
         found = {}
         for index, value in enumerate(values):
             source = graph.source.get(value)
-            # the prefix keeps a tensor's name apart from keywords, functions and locals of the kernel
-            name = _unique(f"{side}_{identifier(source.target if source else value)}", taken)
+            # The prefix keeps a tensor's name apart from keywords, functions and locals of the kernel.
+            # Without the node's number, equal layers have equal sources, and are compiled once.
+            plain = source.target if source else _NUMBER.sub("", value)
+            name = _unique(f"{side}_{identifier(plain)}", taken)
             spec = graph.spec(value)
             found[value] = Tensor(name, spec.dtype, len(spec.shape), f"call->{side}[{index}]")
         return found

@@ -13,7 +13,7 @@ from stitch_tui.agents.builtin.row_walks import RowProgram, Walk
 from stitch_tui.tools.graph import Graph
 
 WARP = 32
-WANTED = 8
+WANTED = 16
 MOST_ELEMENTS = 16384
 """Elements that a block holds in registers, of which a thread has 64 at most."""
 MOST_TOGETHER = 4
@@ -62,7 +62,7 @@ def _column_tunes(length: int) -> list[Tune]:
 def _tune(name: str, sentence: str, lanes: int, rows: int, pack: int, length: int) -> Tune:
     packs = -(-max(length, 1) // (lanes * pack))
     most = max(min(MOST_ELEMENTS // lanes, 64) // pack, 1)
-    items = min(1 << math.ceil(math.log2(packs)), most)
+    items = min(packs, most)
     constants = {"LANES": lanes, "ROWS": rows, "PACK": pack, "ITEMS": items}
     return Tune(name, f"{sentence}; a row stays in registers if it fits there.", constants)
 
@@ -83,23 +83,23 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
     if tune.name.startswith(emit_split.PREFIX):
         return emit_split.source(graph, subtask, tune, bound)
     tensors = emit.border(graph, subtask)
-    held = RowProgram(subtask, tensors, keep=True)
-    read = RowProgram(subtask, tensors, keep=False)
+    held = RowProgram(graph, subtask, tensors, keep=True)
+    read = RowProgram(graph, subtask, tensors, keep=False)
     parts = [
         *row_text.opening(subtask, tensors, tune, bound, root, columns=not root.along),
         _held_kernel(subtask, held, root, tune.constants["ITEMS"]),
         _long_kernel(subtask, read, root),
         emit.call_check(tensors),
         row_text.arranging(subtask, tensors, root),
-        _run(subtask, tensors, tune),
+        _run(subtask, held, tune),
     ]
     return "\n\n".join(parts)
 
 
 def _held_kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, items: int) -> str:
-    lines = row_text.signature(
-        subtask, program, "template <int COUNT, int VEC>", "", "int"
-    ) + row_text.start_of_row(program)
+    template = "template <int COUNT, int VEC, Form FORM, bool FULL>"
+    lines = row_text.signature(subtask, program, template, "", "int")
+    lines += ["  using Index = int;", *row_text.start_of_row(program)]
     for k in program.later:
         lines.append(f"    {program.instrs[k].register.value} keep{k}[COUNT][VEC];")
     for number, walk in enumerate(program.walks):
@@ -118,7 +118,7 @@ def _held_walk(program: RowProgram, walk: Walk, root: RowsRoot, *, together: boo
     last = not walk.reductions
     if last and not program.element_stores:
         return []
-    finding, terms = row_text.offsets(program, walk, root, "int", last)
+    finding, terms = row_text.offsets(program, walk, root, last)
     loads = program.loads(walk)
     lines: list[str] = []
     reads: list[str] = []
@@ -131,10 +131,10 @@ def _held_walk(program: RowProgram, walk: Walk, root: RowsRoot, *, together: boo
     place = "  const int d = (lane + i * LANES) * VEC;"
     loop = ["#pragma unroll", "for (int i = 0; i < COUNT; ++i) {", place]
     if loads and together:
-        lines += [*loop, "  if (d >= length) continue;", *row_text.indented(finding, 2)]
+        lines += [*loop, "  if (!FULL && d >= length) continue;", *row_text.indented(finding, 2)]
         lines += [f"  raw{index}[i] = {row_text.load(program, index, terms)};" for index in loads] + ["}"]
     stored = program.element_stores if last else []
-    lines += [*loop, "  if (d >= length) continue;", *row_text.indented([*finding, *reads], 2)]
+    lines += [*loop, "  if (!FULL && d >= length) continue;", *row_text.indented([*finding, *reads], 2)]
     lines += row_text.indented(row_text.packs_of_results(program) if last else [], 2)
     lines += ["#pragma unroll", "  for (int e = 0; e < VEC; ++e) {"]
     lines += [f"    const {program.instrs[k].register.value} v{k} = keep{k}[i][e];" for k in walk.kept]
@@ -151,9 +151,9 @@ def _held_walk(program: RowProgram, walk: Walk, root: RowsRoot, *, together: boo
 
 
 def _long_kernel(subtask: Subtask, program: RowProgram, root: RowsRoot) -> str:
-    lines = row_text.signature(
-        subtask, program, "template <int VEC>", "_long", "int64_t"
-    ) + row_text.start_of_row(program)
+    template = "template <typename Index, int VEC, Form FORM>"
+    lines = row_text.signature(subtask, program, template, "_long", "Index")
+    lines += row_text.start_of_row(program)
     for number, walk in enumerate(program.walks):
         lines += row_text.indented([program.start(r) for r in walk.reductions], 4)
         lines += row_text.indented(row_text.long_walk(program, walk, root, "lane * VEC", "length"), 4)
@@ -164,33 +164,40 @@ def _long_kernel(subtask: Subtask, program: RowProgram, root: RowsRoot) -> str:
     return "\n".join([*lines, "  }", "}"])
 
 
-def _run(subtask: Subtask, tensors: emit.Border, tune: Tune) -> str:
-    name = emit.kernel_name(subtask)
-    common = [
-        "r.space",
-        "r.outer",
-        "r.inner",
-        "r.rows",
-        "{length}",
-        *emit.arguments(tensors, subtask.accesses),
-    ]
-    launch = f"<<<grid, block_shape(), 0, stream>>>({', '.join(common)})"
-    held, long = launch.replace("{length}", "int(r.length)"), launch.replace("{length}", "r.length")
+def _run(subtask: Subtask, program: RowProgram, tune: Tune) -> str:
+    name, tensors, root = emit.kernel_name(subtask), program.tensors, subtask.root
+    assert isinstance(root, RowsRoot)
+    common = ["r.space", "r.outer", "r.inner", "planes", "r.rows"]
+    operands = emit.arguments(tensors, subtask.accesses)
+
+    def call(template: str, index: str) -> str:
+        arguments = ", ".join([*common, f"{index}(r.length)", *operands])
+        return f"{name}{template}<<<grid, block_shape(), 0, stream>>>({arguments});"
+
     body = [
         "  Rows r;",
         "  if (const int rc = arranged(call, r)) return rc;",
         "  if (r.rows == 0) return STITCH_OK;",
         "  const unsigned grid = grid_for((r.rows + ROWS - 1) / ROWS);",
-        "  const bool small = compact(r);",
+        *row_text.forms(program, root),
     ]
-    if tune.constants["PACK"] > 1:
-        body += [
-            f"  const bool packed = {row_text.packing(subtask, tensors)};",
-            "  if (packed && small && r.length <= LANES * PACK * ITEMS) {",
-            f"    {name}<ITEMS, PACK>{held};",
-            "  } else if (packed) {",
-            f"    {name}_long<PACK>{long};",
+    packed = tune.constants["PACK"] > 1
+    if packed:
+        body += [f"  const bool packed = {row_text.packing(subtask, tensors)};", "  if (packed) {"]
+    for width in ("PACK", "1") if packed else ("1",):
+        if width == "1" and packed:
+            body.append("  } else {")
+        held = {form: call(f"<ITEMS, {width}, {form}, false>", "int") for form in ("PLANES", "SCATTERED")}
+        held["FLAT"] = call(f"<ITEMS, {width}, FLAT, true>", "int")
+        long = {form: call(f"_long<int, {width}, {form}>", "int") for form in ("FLAT", "PLANES")}
+        long["SCATTERED"] = call(f"_long<int64_t, {width}, SCATTERED>", "int64_t")
+        choices = [
+            f"const int64_t most = LANES * {width} * ITEMS;",
+            "if (compact(r) && r.length <= most) {",
+            *row_text.indented(row_text.launches(root, held, flat="flat && r.length == most"), 2),
+            "} else {",
+            *row_text.indented(row_text.launches(root, long), 2),
+            "}",
         ]
-    else:
-        body += ["  if (small && r.length <= LANES * ITEMS) {", f"    {name}<ITEMS, 1>{held};"]
-    return emit.main_function([*body, "  } else {", f"    {name}_long<1>{long};", "  }"])
+        body += row_text.indented(choices, 4 if packed else 2)
+    return emit.main_function([*body, "  }"] if packed else body)

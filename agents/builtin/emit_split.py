@@ -15,7 +15,7 @@ MULTIPROCESSORS = 132  # of an H200
 
 def tunes(root: RowsRoot, pack: int) -> list[Tune]:
     """One strategy, for rows that lie along memory or across it."""
-    sizes = {"PARTS": 512, "BLOCKS": 4 * MULTIPROCESSORS}
+    sizes = {"PARTS": 512, "BLOCKS": 16 * MULTIPROCESSORS}
     if root.along:
         sentence = "Rows are cut into parts, a block of 256 threads for each; one kernel for each walk."
         return [Tune("split-rows", sentence, {"LANES": 256, "ROWS": 1, "PACK": pack, **sizes})]
@@ -28,7 +28,7 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
     root = subtask.root
     assert isinstance(root, RowsRoot)
     tensors = emit.border(graph, subtask)
-    program = RowProgram(subtask, tensors, keep=False)
+    program = RowProgram(graph, subtask, tensors, keep=False)
     parts = [
         *row_text.opening(subtask, tensors, tune, bound, root, columns=not root.along),
         emit.template("split"),
@@ -47,15 +47,23 @@ def _reductions(program: RowProgram) -> list[int]:
 
 def _kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, number: int) -> str:
     walk = program.walks[number]
-    common = ["Space space", "int outer", "int inner", "int64_t rows", "int64_t length", "Parts parts"]
+    common = [
+        "Space space",
+        "int outer",
+        "int inner",
+        "Planes planes",
+        "int64_t rows",
+        "Index length",
+        "Parts parts",
+    ]
     states = [f"{program.operation(r)}::State* part{r}" for r in _reductions(program)]
     parameters = ",\n    ".join([*common, *states, *emit.parameters(program.tensors, program.accesses)])
     bounds = [
-        "  const int64_t begin = blockIdx.y * parts.size;",
-        "  const int64_t end = begin + parts.size < length ? begin + parts.size : length;",
+        "  const Index begin = Index(blockIdx.y * parts.size), rest = length - begin;",
+        "  const Index end = begin + (parts.size < rest ? Index(parts.size) : rest);",
     ]
     lines = [
-        "template <int VEC>",
+        "template <typename Index, int VEC, Form FORM>",
         f"__global__ void __launch_bounds__(LANES * ROWS) {_name(subtask, number)}(\n    {parameters}) {{",
         *(bounds if walk.reductions or program.element_stores else []),
         *row_text.start_of_row(program),
@@ -117,8 +125,10 @@ def _places(program: RowProgram) -> str:
 
 def _run(subtask: Subtask, program: RowProgram, tensors: emit.Border, tune: Tune) -> str:
     states = [f"w.part{r}" for r in _reductions(program)]
-    common = ["r.space", "r.outer", "r.inner", "r.rows", "r.length", "parts", *states]
+    common = ["r.space", "r.outer", "r.inner", "planes", "r.rows", "Index(r.length)", "parts", *states]
     arguments = ", ".join([*common, *emit.arguments(tensors, subtask.accesses)])
+    root = subtask.root
+    assert isinstance(root, RowsRoot)
     body = [
         "  Rows r;",
         "  if (const int rc = arranged(call, r)) return rc;",
@@ -127,6 +137,7 @@ def _run(subtask: Subtask, program: RowProgram, tensors: emit.Border, tune: Tune
         "  const Workspace w = workspace_of(r, parts, call->workspace);",
         "  if (call->workspace_bytes < w.bytes) return STITCH_BAD_CALL;",
         "  const dim3 grid(grid_for((r.rows + ROWS - 1) / ROWS), parts.count);",
+        *row_text.forms(program, root),
     ]
     packed = tune.constants["PACK"] > 1
     if packed:
@@ -135,10 +146,11 @@ def _run(subtask: Subtask, program: RowProgram, tensors: emit.Border, tune: Tune
         whole = walk.reductions or program.element_stores
         grid = "grid" if whole else "grid.x"
         launch = f"<<<{grid}, block_shape(), 0, stream>>>({arguments});"
-        scalar = f"{_name(subtask, number)}<1>{launch}"
-        if packed and whole:
-            body += ["  if (packed) {", f"    {_name(subtask, number)}<PACK>{launch}", "  } else {"]
-            body += [f"    {scalar}", "  }"]
-        else:
-            body.append(f"  {scalar}")
+        for width in ("PACK", "1") if packed and whole else ("1",):
+            calls = {
+                form: f"{_name(subtask, number)}<{index}, {width}, {form}>{launch.replace('Index', index)}"
+                for form, index in (("FLAT", "int"), ("PLANES", "int"), ("SCATTERED", "int64_t"))
+            }
+            chosen = "if (packed) " if width == "PACK" else "if (!packed) " if packed and whole else ""
+            body += [f"  {chosen}{{", *row_text.indented(row_text.launches(root, calls), 4), "  }"]
     return emit.main_function(body)

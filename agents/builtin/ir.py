@@ -38,6 +38,8 @@ class Register(StrEnum):
     F32 = "float"
     I64 = "long long"
     BOOL = "bool"
+    MOMENTS = "Moments<float>::State"
+    """What a reduction in one pass knows of a row: see `moments`."""
 
 
 def register_of(dtype: DType) -> Register:
@@ -99,7 +101,10 @@ class Instr:
     literal: float | int | bool = 0
 
 
-REDUCTIONS = ("sum", "prod_of", "max_of", "min_of", "any_of", "all_of", "argmax_of", "argmin_of")
+REDUCTIONS = (
+    *("sum", "prod_of", "max_of", "min_of", "any_of", "all_of", "argmax_of", "argmin_of"),
+    "moments",
+)
 SCANS = ("scan_sum", "scan_prod")
 PLACES = ("coord", "size", "load_at", "load_if")
 

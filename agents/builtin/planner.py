@@ -12,6 +12,9 @@ from stitch_tui.agents.builtin.lower_index import is_copy
 from stitch_tui.tools.graph import Graph, InvalidRegion, Node, Region, region_of
 from stitch_tui.tools.roofline import Peaks
 
+TINY = 1024
+"""Elements up to which a kernel takes no longer than its launch."""
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -62,12 +65,20 @@ def plan(graph: Graph, device: str = "", peaks: Peaks | None = None) -> Cut:
     """
     slow = frozenset(n.id for n in graph.nodes if cost.library_wins(graph, n, peaks))
     groups = _groups(graph, slow) or _groups(graph, frozenset())
+    if device.startswith("cuda"):
+        groups = [group for group in groups if not _is_one_tiny_launch(graph, group)] or groups
     total = sum(cost.node_us(graph, n) for n in graph.nodes)
     proposals = [_proposal(graph, region_of(graph, group), total, device, peaks) for group in groups]
     proposals.sort(key=lambda p: (-p.share, graph.position[p.region.nodes[0]]))
     taken = {node for group in groups for node in group}
     left = tuple(_leftover(graph, n, total, slow) for n in graph.nodes if n.id not in taken)
     return Cut(tuple(proposals), left, sum(p.share for p in proposals))
+
+
+def _is_one_tiny_launch(graph: Graph, group: frozenset[str]) -> bool:
+    """One pointwise operator on a few numbers, such as a counter: a launch of PyTorch's or one of ours."""
+    nodes = [graph.node[name] for name in group]
+    return len(nodes) == 1 and shapes.is_pointwise(nodes[0]) and nodes[0].spec.numel <= TINY
 
 
 def _groups(graph: Graph, excluded: frozenset[str]) -> list[frozenset[str]]:
@@ -129,6 +140,8 @@ def _reason(graph: Graph, node: Node) -> str:
         return f"no template for {node.op}"
     try:
         lower(graph, region_of(graph, [node.id]))
+        if _is_one_tiny_launch(graph, frozenset({node.id})):
+            return "a few numbers: one launch, whoever's it is"
     except (NotFusable, InvalidRegion) as reason:
         return str(reason)
     return "its results are computed elsewhere"

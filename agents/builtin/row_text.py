@@ -58,14 +58,45 @@ def packing(subtask: Subtask, tensors: emit.Border) -> str:
     return " &&\n      ".join(tests) or "false"
 
 
-def offsets(
-    program: RowProgram, walk: Walk, root: RowsRoot, index: str, last: bool
-) -> tuple[list[str], list[str]]:
-    """Lines that find where element `d` of a row is, and for each access the term to add."""
+def forms(program: RowProgram, root: RowsRoot) -> list[str]:
+    """Host lines: which forms of the kernel a call allows."""
+    along = [i for i, access in enumerate(program.accesses) if not access.per_row]
+    steps = [f"r.space.inner[{i}] == 1" for i in along]
+    lines = [
+        "  const Planes planes = planes_of(r);",
+        f"  const bool flat = {' && '.join(['compact(r) && r.outer <= 1 && r.inner == 1', *steps])};",
+    ]
+    if len(root.axes) > 1:
+        steps = [f"r.space.inner[{i}] == 1" for i in along if i in program.whole]
+        lines += [
+            f"  const bool in_planes = {' && '.join(['compact(r) && r.outer == 1 && r.inner == 2', *steps])};"
+        ]
+    return lines
+
+
+def launches(root: RowsRoot, calls: dict[str, str], flat: str = "flat") -> list[str]:
+    """Host lines that launch the kernel in the first form that a call allows.
+
+    Args:
+        calls: a launch for each form.
+        flat: what rows must be for the form ``FLAT``.
+    """
+    lines = [f"if ({flat}) {{", f"  {calls['FLAT']}"]
+    if len(root.axes) > 1:
+        lines += ["} else if (in_planes) {", f"  {calls['PLANES']}"]
+    return [*lines, "} else {", f"  {calls['SCATTERED']}", "}"]
+
+
+def offsets(program: RowProgram, walk: Walk, root: RowsRoot, last: bool) -> tuple[list[str], list[str]]:
+    """Lines that find where element `d` of a row is, and for each access the term to add.
+
+    ``Index`` is the type of places inside a row, ``FORM`` how rows lie in memory.
+    """
     if len(root.axes) == 1:
-        return [], [f"d * {index}(space.inner[{i}])" for i in range(len(program.accesses))]
+        return [], [f"(FORM == FLAT ? d : d * Index(space.inner[{i}]))" for i in range(len(program.accesses))]
     needed = bool(program.loads(walk)) or (last and bool(program.element_stores))
-    lines = [f"{index} here[OPERANDS] = {{}};", "locate(space, outer, inner, d, here);"] if needed else []
+    find = "place_in_row<FORM>(space, outer, inner, planes, d, here);"
+    lines = ["Index here[OPERANDS] = {};", find] if needed else []
     return lines, [f"here[{i}]" for i in range(len(program.accesses))]
 
 
@@ -73,7 +104,7 @@ def stores(program: RowProgram, terms: list[str]) -> list[str]:
     """Lines that move the packs of the results."""
     return [
         f"store_pack<VEC>({program.operand(s.access)} + at[{s.access}] + {terms[s.access]}, "
-        f"space.inner[{s.access}], VEC, out{s.access});"
+        f"{program.step(s.access)}, VEC, out{s.access});"
         for s in program.element_stores
     ]
 
@@ -86,7 +117,7 @@ def load(program: RowProgram, index: int, terms: list[str]) -> str:
     """An expression that reads the pack of a load."""
     number = int(program.instrs[index].literal)
     place = f"{program.operand(number)} + at[{number}] + {terms[number]}"
-    return f"load_pack<VEC>({place}, space.inner[{number}], VEC)"
+    return f"load_pack<VEC>({place}, {program.step(number)}, VEC)"
 
 
 def start_of_row(program: RowProgram) -> list[str]:
@@ -96,7 +127,7 @@ def start_of_row(program: RowProgram) -> list[str]:
         "    const int64_t mine = tile * ROWS + row_of_thread();",
         "    const bool live = mine < rows;  // a thread without a row works on the last, and stores nothing",
         "    int64_t at[OPERANDS] = {};",
-        "    locate(space, 0, outer, live ? mine : rows - 1, at);",
+        "    row_starts<FORM>(space, outer, live ? mine : rows - 1, at);",
         *indented(program.row_values(0), 4),
     ]
 
@@ -106,7 +137,7 @@ def indented(lines: list[str], by: int) -> list[str]:
 
 
 def signature(subtask: Subtask, program: RowProgram, template: str, suffix: str, length: str) -> list[str]:
-    common = ["Space space", "int outer", "int inner", "int64_t rows", f"{length} length"]
+    common = ["Space space", "int outer", "int inner", "Planes planes", "int64_t rows", f"{length} length"]
     parameters = ",\n    ".join([*common, *emit.parameters(program.tensors, program.accesses)])
     name = emit.kernel_name(subtask) + suffix
     return [template, f"__global__ void __launch_bounds__(LANES * ROWS) {name}(\n    {parameters}) {{"]
@@ -123,10 +154,10 @@ def long_walk(program: RowProgram, walk: Walk, root: RowsRoot, begin: str, end: 
     last = not walk.reductions
     if last and not program.element_stores:
         return []
-    finding, terms = offsets(program, walk, root, "int64_t", last)
+    finding, terms = offsets(program, walk, root, last)
     lines = [
         "#pragma unroll 4",
-        f"for (int64_t d = {begin}; d < {end}; d += LANES * VEC) {{",
+        f"for (Index d = {begin}; d < {end}; d += LANES * VEC) {{",
         *indented(finding, 2),
     ]
     for index in program.loads(walk):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from stitch_tui.agents.builtin import c_scalar, emit
 from stitch_tui.agents.builtin.ir import REDUCTIONS, Instr, Register, Store, Subtask, constant_along_rows
+from stitch_tui.agents.builtin.moments import in_one_pass
+from stitch_tui.tools.graph import Graph
 
 _OPERATION = {
     "sum": "Sum",
@@ -15,9 +17,10 @@ _OPERATION = {
     "all_of": "All",
     "argmax_of": "HighestPlace",
     "argmin_of": "LowestPlace",
+    "moments": "Moments",
 }
-STATE_BYTES = 16
-"""Of the largest state: a value and its place."""
+_CHEAP = frozenset({"add", "sub", "mul", "neg", "abs", "max", "min", "cast"})
+"""Computed again from one value of the row rather than kept in a register beside it."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,21 @@ class Walk:
 
 
 class RowProgram:
-    """The walks of a subtask; with `keep`, later ones take values of earlier ones from registers."""
+    """The walks of a subtask.
 
-    def __init__(self, subtask: Subtask, tensors: emit.Border, *, keep: bool) -> None:
+    With `keep`, later ones take values of earlier ones from registers; without, each reads the row again,
+    so that as few as possible are made of it.
+    """
+
+    def __init__(self, graph: Graph, subtask: Subtask, tensors: emit.Border, *, keep: bool) -> None:
         self.tensors, self.accesses = tensors, subtask.accesses
-        self.instrs, self.stores = subtask.dag.instrs, subtask.dag.stores
-        self.level = subtask.dag.levels()
+        self.whole = {
+            i for i, access in enumerate(subtask.accesses) if graph.spec(access.value).numel == subtask.points
+        }
+        """Accesses with an element for each point, as far as this graph goes."""
+        dag = subtask.dag if keep else in_one_pass(subtask.dag)
+        self.instrs, self.stores = dag.instrs, dag.stores
+        self.level = dag.levels()
         self.per_row = constant_along_rows(self.instrs, subtask.accesses)
         self.walks = self._walks(keep)
         self.later = sorted({k for w in self.walks for k in w.kept})
@@ -66,11 +78,12 @@ class RowProgram:
             index = waiting.pop()
             if index in elements or index in kept:
                 continue
-            if index in done:
+            along = [a for a in self.instrs[index].args if not self.per_row[a]]
+            if index in done and not (self.instrs[index].op in _CHEAP and len(set(along)) == 1):
                 kept.add(index)
                 continue
             elements.add(index)
-            waiting += [a for a in self.instrs[index].args if not self.per_row[a]]
+            waiting += along
         return elements, kept
 
     def reductions(self, level: int) -> list[int]:
@@ -92,6 +105,11 @@ class RowProgram:
 
     def operand(self, access: int) -> str:
         return emit.operand_name(self.tensors, self.accesses[access], access)
+
+    def step(self, access: int) -> str:
+        """How far apart an operand's neighbours along a row are."""
+        known = "FORM != SCATTERED" if access in self.whole else "FORM == FLAT"
+        return f"{known} ? 1 : space.inner[{access}]"
 
     def c_type(self, access: int) -> str:
         return c_scalar.C_TYPE[self.accesses[access].dtype]

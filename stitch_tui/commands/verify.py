@@ -45,6 +45,8 @@ def verify(
 def _progress(event: str, data: dict[str, object]) -> None:
     if event == "stage":
         typer.echo(f"  {data['stage']}", err=True)
+    elif event == "waiting":
+        typer.echo(f"  waiting for the GPU: {data['holder']}", err=True)
 
 
 def _print(verdict: "Verdict") -> None:

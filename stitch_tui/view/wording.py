@@ -38,6 +38,8 @@ BASELINE = {
     "eager": "eager",
     "compile": "torch.compile",
     "compile-reduce-overhead": "reduce-overhead",
+    "eager-high": "eager, TF32",
+    "compile-high": "compile, TF32",
 }
 EIGHTHS = " ▏▎▍▌▋▊▉"
 

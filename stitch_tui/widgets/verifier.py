@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from stitch_tui.agents.state import Iteration, Subtask
 from stitch_tui.plain_text import one_line, printable
-from stitch_tui.tools.verdict import Build, Flag, Ratio, Timing, Verdict
+from stitch_tui.tools.verdict import Build, Flag, Ratio, Samples, Verdict
 from stitch_tui.view.listing import plain_name
 from stitch_tui.view.wording import (
     BASELINE,
@@ -122,17 +122,18 @@ def _timing(verdict: Verdict, width: int) -> Iterator[Line]:
         return
     yield _section("time, 95 % intervals")
     yield Content.assemble(_label("candidate"), (interval_us(timing.candidate), "bold"))
-    for name in timing.baselines:
-        yield from _baseline(timing, name, width)
+    for name, samples in timing.baselines.items():
+        mark = "•" if name == timing.best_baseline else " "
+        yield from _baseline(name, mark, samples, timing.speedups.get(name), width)
+    for name, beside in timing.lower_precision.items():
+        yield from _baseline(name, " ", beside.samples, beside.speedup, width)
     if timing.bind_us:
         yield Content.assemble(_label("bind"), (f"{duration_us(timing.bind_us)}, amortised", "$muted"))
     for note in timing.notes:
         yield Content.styled(_indent(one_line(note)), "$muted")
 
 
-def _baseline(timing: Timing, name: str, width: int) -> Iterator[Line]:
-    samples, ratio = timing.baselines[name], timing.speedups.get(name)
-    mark = "•" if name == timing.best_baseline else " "
+def _baseline(name: str, mark: str, samples: Samples, ratio: Ratio | None, width: int) -> Iterator[Line]:
     label = f"{BASELINE.get(name, name):<15}{mark} "
     if ratio is None:
         yield Content.assemble((label, ""), (duration_us(samples.median_us), "$muted"))

@@ -127,20 +127,35 @@ def test_checks_share_the_gpu_and_a_timing_waits_for_them(tmp_path: Path) -> Non
 
 
 def test_who_waits_for_a_timing_is_told_who_holds_the_gpu_and_a_dead_holder_holds_nothing(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def _timed(lease: Lease) -> None:
+        async with lease.exclusive("timing"):
+            pass
+
     async def scenario() -> None:
         other = await _holder(tmp_path, "exclusive")
-        lease = Lease("GPU-1", tmp_path)
+        told, heard = list[str](), asyncio.Event()
+
+        def waits(holder: str) -> None:
+            told.append(holder)
+            heard.set()
+
+        lease = Lease("GPU-1", tmp_path, waits=waits)
         with pytest.raises(EnvironmentFault, match=f"pid {other.pid}, timing s03"):
             async with lease.shared("checking", timeout=0.01):
                 pass
         async with Lease("GPU-2", tmp_path).exclusive("another GPU", timeout=0):
             pass
+        assert told == []
+        monkeypatch.setattr("stitch_tui.tools.lease.TOLD_S", 0.01)
+        waiting = asyncio.create_task(_timed(lease))
+        await heard.wait()
+        assert told[0].startswith(f"pid {other.pid}, timing s03")
         os.kill(other.pid, signal.SIGKILL)
         await other.wait()
-        async with lease.exclusive("timing", timeout=0):
-            pass
+        await waiting
+        assert len(told) == 1
 
     asyncio.run(scenario())
 
@@ -251,7 +266,7 @@ def test_a_timing_says_who_computed_beside_it_but_not_of_a_worker_that_waits_for
 
     class Judge:
         async def call(self, method: str, *_: object, **__: object) -> Any:
-            return {"unchecked": ["something else"]}
+            return {"findings": [], "unchecked": ["something else"]}
 
     worker = [sys.executable, "-c", "input()", "tools/worker/boot.py", "judge"]
     processes = [subprocess.Popen(argv, stdin=subprocess.PIPE) for argv in (worker, ["cat"])]

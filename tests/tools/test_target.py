@@ -14,7 +14,7 @@ from stitch_tui.tools.worker.faults import Fault
 from stitch_tui.tools.worker.interpreter import run_nodes
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.sources import source_values
-from stitch_tui.tools.worker.target import ProgramTarget, Target, target_of
+from stitch_tui.tools.worker.target import ProgramTarget, RegionTarget, Target, target_of
 from stitch_tui.tools.worker.task import Task
 
 SOURCE = """
@@ -228,3 +228,24 @@ def get_inputs():
     for _ in range(2):
         assert target.evaluate(drawn, "own", "full")[0].tolist() == [2, 2, 2, 2]
     assert drawn[0].tolist() == [1, 1, 1, 1]
+
+
+def test_a_number_that_follows_the_extents_differs_and_one_that_does_not_is_the_same(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return (x * 3 + 1).sum(dim=1) / x.shape[0]
+def get_inputs():
+    return [torch.randn(6, 8)]
+"""
+    task = open_task(tmp_path, source)
+    graph = Graph.model_validate_json(json.dumps(task.full.exported.graph))
+    target = region_target(task, graph, graph.node)
+    assert isinstance(target, RegionTarget)
+    rows = {name: variant.inputs[0]["shape"][0] for name, variant in task.variants.items()}
+    assert set(rows.values()) > {6}
+    assert {name: target.differing(name) for name in rows} == {
+        name: [] if extent == 6 else ["div"] for name, extent in rows.items()
+    }

@@ -8,7 +8,7 @@ from stitch_tui.tools.bundle.calls import DEVICE, call_text
 from stitch_tui.tools.bundle.contents import TENSOR, Kernel, Program, Structure
 from stitch_tui.tools.bundle.schedule import Step, reads, writes
 from stitch_tui.tools.errors import UsageError
-from stitch_tui.tools.graph import Source, ValueKind
+from stitch_tui.tools.graph import DType, Source, ValueKind
 
 _LOCAL = {"w", "kernel", DEVICE}
 _GLOBAL = {"self", "torch", "aten", "float", "getattr", "stitch_same"}
@@ -140,8 +140,18 @@ def _steps(program: Program, steps: Sequence[Step], names: Mapping[str, str]) ->
         over = dict.fromkeys(v for v in (*reads(step), *writes(step)) if last[v] == index and v not in kept)
         if over:
             yield f"del {', '.join(names[value] for value in over)}"
-    for buffer, new in program.graph.mutations.items():
-        yield f"{names[buffer]}.copy_({names[new]})"
+    yield from _updates(program, names)
+
+
+def _updates(program: Program, names: Mapping[str, str]) -> Iterator[str]:
+    """The buffers get their new values, those of one type by one call."""
+    by_dtype: dict[DType, list[str]] = {}
+    for buffer in program.graph.mutations:
+        by_dtype.setdefault(program.graph.spec(buffer).dtype, []).append(buffer)
+    for buffers in by_dtype.values():
+        old = ", ".join(names[buffer] for buffer in buffers)
+        new = ", ".join(names[program.graph.mutations[buffer]] for buffer in buffers)
+        yield f"torch._foreach_copy_([{old}], [{new}])" if len(buffers) > 1 else f"{old}.copy_({new})"
 
 
 def _kernel_lines(kernel: Kernel, names: Mapping[str, str]) -> Iterator[str]:

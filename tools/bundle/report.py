@@ -102,6 +102,10 @@ def _times(verdict: Verdict) -> Iterator[str]:
         for name, ratio in timing.speedups.items():
             interval = f"{ratio.low:.2f} to {ratio.high:.2f}"
             yield f"against {name}: {ratio.value:.2f}x ({interval}, {ratio.verdict})"
+        for name, beside in timing.lower_precision.items():
+            ratio = beside.speedup
+            interval = f"{ratio.low:.2f} to {ratio.high:.2f}"
+            yield f"beside {name}, which multiplies in TF32: {ratio.value:.2f}x ({interval})"
 
 
 def _use(program: Program) -> Iterator[str]:

@@ -8,33 +8,64 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .module_runner import Clock, evict
+from .device_clock import Clock, evict
 from .reference import Options, Reference
 from .region_module import region_module
 from .samples import FILLS_AHEAD
 from .target import RegionTarget, target_of
 from .task import Task
 
-KINDS: dict[str, dict[str, Any] | None] = {
-    "eager": None,
-    "compile": {},
-    "compile-reduce-overhead": {"mode": "reduce-overhead"},
+
+@dataclass(frozen=True)
+class Kind:
+    """How a baseline runs the reference."""
+
+    compiled: Mapping[str, Any] | None = None
+    """Arguments of ``torch.compile``; None: not compiled."""
+    matmul_precision: str = ""
+    """Of its float32 products; empty: the reference's own, as for every other flag."""
+
+
+KINDS = {
+    "eager": Kind(),
+    "compile": Kind({}),
+    "compile-reduce-overhead": Kind({"mode": "reduce-overhead"}),
+    "eager-high": Kind(matmul_precision="high"),
+    "compile-high": Kind({}, matmul_precision="high"),
 }
-"""Baseline -> arguments of ``torch.compile``; None: not compiled."""
+USUAL = tuple(name for name, kind in KINDS.items() if not kind.matmul_precision)
+"""Under the reference's own flags: what a speedup is claimed over."""
+LOWER = tuple(name for name in KINDS if name not in USUAL)
+"""In TF32 where the reference multiplies in float32: shown beside the others, never claimed over."""
+PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "einsum", "scaled_dot_product_attention"}
+PRODUCTS |= {"lstm", "gru", "rnn_tanh", "rnn_relu", "opaque"}
+"""Operators whose float32 products ``matmul_precision`` rules, by their ATen name; ``opaque``: who knows."""
+
+
+def kinds_for(own: Options, operators: Set[str]) -> tuple[str, ...]:
+    """The baselines of a target with those operators: `LOWER` too where products have precision to lose."""
+    names = {name.split(".")[1] if "." in name else name for name in operators}
+    multiplies = own.dtype == "f32" and own.matmul_precision == "highest" and names & PRODUCTS
+    return (*USUAL, *LOWER) if multiplies else USUAL
 
 
 class Baseline:
     """One way to run the target, on rotating inputs."""
 
     def __init__(self, description: Mapping[str, Any]) -> None:
-        options = Options(**{**description["options"], "project": Path(description["options"]["project"])})
+        kind = KINDS[description["kind"]]
+        given = dict(description["options"])
+        if kind.matmul_precision:
+            given["matmul_precision"] = kind.matmul_precision
+        options = Options(**{**given, "project": Path(given["project"])})
         os.chdir(options.project)
         task = Task(Reference.open(options))
         self.device = task.reference.device
@@ -42,10 +73,9 @@ class Baseline:
         draws = self._drawn(target, description["seeds"])
         self._call, self._sets = self._prepared(task, target, draws)
         self._fills = FILLS_AHEAD if isinstance(target, RegionTarget) else 1
-        arguments = KINDS[description["kind"]]
-        if arguments is not None:
-            self._call = torch.compile(self._call, **arguments)
-        self._compiled = arguments is not None
+        if kind.compiled is not None:
+            self._call = torch.compile(self._call, **kind.compiled)
+        self._compiled = kind.compiled is not None
 
     def _drawn(self, target: Any, seeds: Sequence[int]) -> list[list[Tensor]]:
         """Inputs for each seed, fewer where the device's memory would not hold them and their results."""

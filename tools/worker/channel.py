@@ -1,7 +1,6 @@
 """The judge's end of the runner protocol: one process for one candidate, confined, timed, never trusted."""
 
 import contextlib
-import json
 import os
 import resource
 import secrets
@@ -12,11 +11,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
+from .answers import Done, done_of, finding_of, reported_fault, times_of, watched_of
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
 from .isolation import Isolation, reported
@@ -47,24 +47,6 @@ _SIGNAL_CATEGORIES = {
     signal.SIGXFSZ: "hack_suspected",
 }
 _SIGNAL_MEANINGS = {signal.SIGXFSZ: f": more than {FILE_LIMIT_BYTES >> 20} MiB of output, or in one file"}
-
-
-@dataclass(frozen=True)
-class Done:
-    """A runner's acknowledgement of one call."""
-
-    rc: int
-    cuda_error: int
-    event_us: float
-    """Of a call; of a burst, for how long the device worked on after the call's stream had ended."""
-    workspace_bytes: int
-    bound_bytes: int
-    wall_us: float
-    """Between sending the call and its acknowledgement, seen from the judge."""
-    findings: list[dict[str, Any]] = field(default_factory=list)
-    """Warnings of the emulator; errors are raised."""
-    times_us: list[float] = field(default_factory=list)
-    """Event time of each launch of a burst."""
 
 
 class Channel:
@@ -213,6 +195,11 @@ class Channel:
         mode = "cold" if cold else "warm"
         return self._judged("run", self.request(f"burst {{nonce}} {count} {mode}", [], "in a timed burst"))
 
+    def watch(self, count: int, library: str) -> Done:
+        """A warm burst under CUPTI, the library at that path."""
+        head = f"watch {{nonce}} {count} {library.replace('{', '{{').replace('}', '}}')}"
+        return self._judged("run", self.request(head, [], "in a watched burst"))
+
     def request(self, head: str, body: Sequence[str], where: str) -> Done:
         """Send `head`, with its nonce, and `body`; wait for the acknowledgement with that nonce."""
         nonce = secrets.token_hex(8)
@@ -220,23 +207,25 @@ class Channel:
         self._send("\n".join([head.format(nonce=nonce), *body, ""]), where)
         findings: list[dict[str, Any]] = []
         times: list[float] = []
+        watched: dict[str, Any] = {}
         while True:
             kind, _, rest = self._line(started + self.deadline_s, where, findings).partition(" ")
             if kind == "finding":
-                findings.append(_finding(rest))
+                findings.append(finding_of(rest))
             elif kind == "times":
-                times += _times(rest, nonce)
+                times += times_of(rest, nonce)
+            elif kind == "busy":
+                watched = watched_of(rest, nonce)
             elif kind == "done":
-                return _done(
-                    rest, nonce, (time.monotonic() - started) * 1e6, findings[:_FINDING_LIMIT], times
-                )
+                wall_us = (time.monotonic() - started) * 1e6
+                return replace(done_of(rest, nonce, wall_us, findings[:_FINDING_LIMIT], times), **watched)
             else:
                 raise CandidateFault(
                     "hack_suspected", f"text on the runner's private channel that no runner writes {where}"
                 )
 
     def _judged(self, verb: str, done: Done) -> Done:
-        if fault := _reported(done.findings, f"in stitch_{verb}"):
+        if fault := reported_fault(done.findings, f"in stitch_{verb}"):
             raise fault
         if done.rc == UNSUPPORTED_SHAPE:
             raise Unsupported
@@ -301,13 +290,14 @@ class Channel:
             return CandidateFault(
                 "hack_suspected", f"the private channel was closed {where}, the process went on"
             )
-        if fault := _reported(findings, where):
+        if fault := reported_fault(findings, where):
             return fault
         if code < 0:
             sent = signal.Signals(-code)
             category = _SIGNAL_CATEGORIES.get(sent, "launch_error")
             meaning = _SIGNAL_MEANINGS.get(sent, "")
-            return CandidateFault(category, f"killed by {sent.name} {where}{meaning}{self._quoted()}")
+            message = f"killed by {sent.name} {where}{meaning}{self._quoted()}"
+            return CandidateFault(category, message, detail={"signal": sent.name})
         if code == 0:
             return CandidateFault("hack_suspected", f"the process was ended with exit status 0 {where}")
         return CandidateFault(
@@ -340,37 +330,3 @@ class Channel:
         printed = self.output()
         shutil.rmtree(self._scratch, ignore_errors=True)
         return printed
-
-
-def _finding(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise CandidateFault("hack_suspected", "a finding on the private channel that no runner writes")
-    return value
-
-
-def _reported(findings: list[dict[str, Any]], where: str) -> CandidateFault | None:
-    """The emulator's errors as one fault; the engine finds their lines and their category."""
-    if not any(finding.get("severity") == "error" for finding in findings):
-        return None
-    first = next(finding for finding in findings if finding.get("severity") == "error")
-    category = str(first.get("category") or "illegal_access")
-    return CandidateFault(category, str(first.get("msg", "")), where=where, raw=findings)
-
-
-def _times(text: str, nonce: str) -> list[float]:
-    words = text.split()
-    if words[:1] != [nonce]:
-        raise CandidateFault("hack_suspected", "times were forged on the private channel")
-    return [float(word) for word in words[1:]]
-
-
-def _done(text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]], times: list[float]) -> Done:
-    words = text.split()
-    if len(words) != 6 or not secrets.compare_digest(words[0].encode(), nonce.encode()):
-        raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
-    rc, cuda_error, event, workspace, bound = words[1:]
-    return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)

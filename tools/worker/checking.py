@@ -17,7 +17,7 @@ from .report import FULL, Checked, Report, Trials
 from .rig import Launch
 from .session import Emit, Json, Session
 from .stages import perform
-from .target import target_of
+from .target import RegionTarget, Target, target_of
 
 __all__ = ["FULL", "Checked", "Report", "Trials", "border_of", "check", "examine"]
 
@@ -30,9 +30,10 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     Event ``trial`` after each.
     """
     require_device(session.task.reference.device)
-    wanted = dict(params.get("trials") or {})
+    wanted, target = dict(params.get("trials") or {}), target_of(session.task, params["target"])
+    left_out: list[str] = []
     if "small" not in wanted:
-        small = _small_variants(session, wanted.pop("smallest", None))
+        small, left_out = _small_variants(session, target, wanted.pop("smallest", None))
         nothing_to_try = not small and wanted.get("full") == 0
         if nothing_to_try and session.task.reference.device.type == "cuda":
             return asdict(Report())  # a size made for a GPU is none for the emulator
@@ -40,18 +41,28 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     module = ModuleCall(session.task) if launch.module else None
-    return examine(target_of(session.task, params["target"]), launch, trials, emit, module)
+    report = examine(target, launch, trials, emit, module)
+    report["unchecked"] += left_out
+    return report
 
 
-def _small_variants(session: Session, count: int | None) -> list[str]:
-    """Names of the small variants, all of them or those with the fewest elements."""
+def _small_variants(session: Session, target: Target, count: int | None) -> tuple[list[str], list[str]]:
+    """Names of the small variants, all of them or those with the fewest elements; why others are none."""
     small = {name: variant for name, variant in session.task.variants.items() if name != FULL}
+    left_out: list[str] = []
+    if isinstance(target, RegionTarget):
+        other = {name: nodes for name in small if (nodes := target.differing(name))}
+        small = {name: variant for name, variant in small.items() if name not in other}
+        left_out = [
+            f"{name}: {', '.join(nodes)} there compute with a number that follows the extents"
+            for name, nodes in other.items()
+        ]
     if count is None:
-        return list(small)
+        return list(small), left_out
     elements = {
         name: sum(math.prod(spec["shape"]) for spec in variant.inputs) for name, variant in small.items()
     }
-    return sorted(small, key=elements.__getitem__)[:count]
+    return sorted(small, key=elements.__getitem__)[:count], left_out
 
 
 def examine(

@@ -15,18 +15,45 @@ _COMPOSITE = (
 )
 """Taken apart by PyTorch's own definitions."""
 
+_CONVOLUTIONS = (
+    *(f"conv{d}d.{overload}" for d in (1, 2, 3) for overload in ("default", "padding")),
+    *("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input"),
+)
 _MEAN, _SUM = 1, 2
 """``at::Reduction``; 0 is none."""
 
 
-def table() -> dict[Any, Callable[..., Any]]:
-    """Decompositions for ``ExportedProgram.run_decompositions``; operators without one stay whole."""
+def table(device: torch.device) -> dict[Any, Callable[..., Any]]:
+    """Decompositions for ``ExportedProgram.run_decompositions``; operators without one stay whole.
+
+    Args:
+        device: on a GPU PyTorch itself adds a convolution's bias by a kernel of its own, so the graph shows
+            that it can join what follows.
+    """
     known = torch.export.default_decompositions()
     aten = torch.ops.aten
     operators = [getattr(aten, name).default for name in _COMPOSITE]
     return {op: known[op] for op in operators if op in known} | {
-        aten.nll_loss_nd.default: _negative_likelihood
+        aten.nll_loss_nd.default: _negative_likelihood,
+        **(_biases_apart() if device.type == "cuda" else {}),
     }
+
+
+def _biases_apart() -> dict[Any, Callable[..., Any]]:
+    def apart(convolution: Any) -> Callable[..., Any]:
+        def decomposed(
+            x: Tensor, weight: Tensor, bias: Tensor | None = None, *more: Any, **named: Any
+        ) -> Any:
+            if bias is None or x.dim() == weight.dim() - 1:
+                return NotImplemented
+            shape = (1, -1, *[1] * (weight.dim() - 2))
+            return convolution(x, weight, None, *more, **named) + bias.reshape(shape)
+
+        return decomposed
+
+    packets = (name.split(".") for name in _CONVOLUTIONS)
+    operators = [getattr(getattr(torch.ops.aten, name), overload) for name, overload in packets]
+    return {operator: apart(operator) for operator in operators}
 
 
 def _negative_likelihood(

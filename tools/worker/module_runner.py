@@ -16,7 +16,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed, received
 from .arena import POISON, DeviceBlock
 from .audit import Audit
 from .cuda_driver import CudaDriver
+from .cupti import Watch
+from .device_clock import Clock, evict
 from .encoding import DTYPES
 from .nesting import filled
 from .samples import QUEUE_FILLS
@@ -80,6 +82,9 @@ class ModuleRunner:
                 self._say(f"done {words[0]} 0 0 0 0 0")
             elif verb == "burst":
                 self._guarded(words[0], partial(self._burst, words[0], int(words[1]), words[2] == "cold"))
+            elif verb == "watch":
+                watch = Watch(line.rstrip("\n").split(" ", 3)[3])
+                self._guarded(words[0], partial(self._burst, words[0], int(words[1]), False, watch))
             elif verb == "quit":
                 return
 
@@ -258,7 +263,7 @@ class ModuleRunner:
         if result.device.type != self.device.type or result.layout is not torch.strided:
             raise Wrong("launch_error", f"{placed.name} is on {result.device} in {result.layout} layout")
 
-    def _burst(self, nonce: str, count: int, cold: bool) -> float:
+    def _burst(self, nonce: str, count: int, cold: bool, watch: Watch | None = None) -> float:
         """Timed launches; returns for how long other streams worked on after the current one, us.
 
         Every launch starts from its set's buffers: one that found them moved on would have other results.
@@ -282,10 +287,13 @@ class ModuleRunner:
                 _copy(*changing)
             results = self._forward(inputs[number])
             clocks.append(clock.stopped())
-            if launch >= count - len(calls):
+            if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         left_us = self._left_us()
+        self._inspect("in a timed launch")
         times = [clock.elapsed_us() for clock in clocks]
+        if watch:
+            self._say(f"busy {nonce} {watch.said(QUEUE_FILLS)}")
         for number, (results, changed) in kept.items():
             _copy(self._changing(calls[number])[0], changed)
             self._deliver(calls[number], results)
@@ -315,45 +323,6 @@ class ModuleRunner:
 def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
     if targets:
         torch._foreach_copy_(targets, sources)
-
-
-@cache
-def _flush_block(device: torch.device) -> Tensor:
-    """Twice the size of the L2 cache."""
-    nbytes = 2 * torch.cuda.get_device_properties(device).L2_cache_size
-    return torch.empty(nbytes, dtype=torch.uint8, device=device)
-
-
-def evict(device: torch.device, fills: int = 1) -> None:
-    """Write over the L2 cache, `fills` times, so that the next launch finds its data in memory."""
-    if device.type == "cuda":
-        for _ in range(fills):
-            _flush_block(device).zero_()
-
-
-class Clock:
-    """Event times on a device; nothing on a CPU, where a time would mean nothing."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._events: tuple[Any, Any] | None = None
-        self._ended = False
-        if device.type == "cuda":
-            make: Any = torch.cuda.Event
-            self._events = (make(enable_timing=True), make(enable_timing=True))
-            self._events[0].record()
-
-    def stopped(self) -> "Clock":
-        if self._events and not self._ended:
-            self._events[1].record()
-            self._ended = True
-        return self
-
-    def elapsed_us(self) -> float:
-        self.stopped()
-        if self._events is None:
-            return 0.0
-        self._events[1].synchronize()
-        return float(self._events[0].elapsed_time(self._events[1]) * 1e3)
 
 
 def _hosts() -> list[Path]:

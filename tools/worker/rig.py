@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from . import abi
+from .answers import Done
 from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, poison, view
 from .candidate_fault import CandidateFault
-from .channel import Channel, Done
+from .channel import Channel
 from .encoding import DTYPES
 from .hoarding import require_room
 from .isolation import Isolation, for_runner

@@ -15,6 +15,7 @@ import time
 
 from .abi import NOT_EXPORTED, SYMBOLS, Call, c_call, received
 from .cuda_driver import CudaDriver, CudaDriverError
+from .cupti import Watch
 from .late_inputs import LateInputs
 from .samples import FILLS_AHEAD, QUEUE_FILLS
 
@@ -103,6 +104,8 @@ class _Runner:
                     self._say(f"done {nonce} 0 0 0 0 0")
                 case ["burst", nonce, count, mode]:
                     self._burst(nonce, int(count), mode == "cold")
+                case ["watch", nonce, count, *_]:
+                    self._burst(nonce, int(count), False, Watch(line.rstrip("\n").split(" ", 3)[3]))
                 case ["quit"]:
                     return
                 case _:
@@ -170,7 +173,7 @@ class _Runner:
         last = getattr(self._library, "cudaGetLastError", None)
         return int(last()) if last is not None else 0
 
-    def _burst(self, nonce: str, count: int, cold: bool) -> None:
+    def _burst(self, nonce: str, count: int, cold: bool, watch: Watch | None = None) -> None:
         function = getattr(self._library, SYMBOLS["run"])
         driver, rc, error, left_us = self._driver, 0, 0, 0.0
         times: list[float] = []
@@ -203,6 +206,8 @@ class _Runner:
         except CudaDriverError as failure:
             error = failure.number
         self._say(f"times {nonce} " + " ".join(f"{time:.3f}" for time in times))
+        if watch:
+            self._say(f"busy {nonce} {watch.said(QUEUE_FILLS)}")
         self._say(f"done {nonce} {rc} {error} {left_us:.3f} 0 0")
 
     def _evict(self, driver: CudaDriver, fills: int) -> None:

@@ -9,7 +9,7 @@ import torch
 from .encoding import DTYPES, dtype_name
 from .export import OPAQUE, Exported, Json
 from .faults import Fault
-from .interpreter import Values, cast_floats, operands, run_nodes
+from .interpreter import Values, cast_floats, operands, operator_of, run_nodes
 from .randomness import is_random
 from .reduction import longest_sum
 from .reference import seed_everything
@@ -174,6 +174,15 @@ class RegionTarget:
         chosen = self.task.variant(variant)
         return longest_sum(self._nodes(chosen), chosen.exported.spec)
 
+    def differing(self, variant: str) -> list[str]:
+        """Arithmetic nodes that compute with other numbers in `variant` than at full size.
+
+        Such a number is an extent in disguise (``sum / x.shape[0]``), and no kernel is told of it.
+        """
+        there = self.task.variant(variant).exported.nodes
+        full = self._nodes(self.task.full)
+        return [node["id"] for node in full if _numbers(node) != _numbers(there[node["id"]])]
+
     def operators(self) -> set[str]:
         return {node["op"] for node in self._nodes(self.task.full)}
 
@@ -326,3 +335,10 @@ def _slot(exported: Exported, value: str, kind: str | None = None) -> Slot:
         dtype=DTYPES[exported.spec(value)["dtype"]],
         target=source["target"] if source else "",
     )
+
+
+def _numbers(node: Mapping[str, Any]) -> list[Any]:
+    """What a pointwise node computes with beside tensors."""
+    if node["op"] in ("getitem", OPAQUE) or torch.Tag.pointwise not in operator_of(node["op"]).tags:
+        return []
+    return [given for given in (*node["args"], *node["kwargs"].values()) if isinstance(given, (int, float))]

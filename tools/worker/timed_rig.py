@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from .abi import Call
+from .answers import Done
 from .arena import fill_guards, poison
-from .channel import Done
+from .channel import Channel
 from .rig import Rig
 
 
@@ -47,13 +48,20 @@ class TimedRig(Rig):
 
     def burst(self, count: int, *, cold: bool) -> Done:
         """`count` launches after every set's outputs were poisoned."""
+        return self._poisoned().burst(count, cold=cold)
+
+    def watch(self, count: int, library: str) -> Done:
+        """As a warm `burst`, under CUPTI."""
+        return self._poisoned().watch(count, library)
+
+    def _poisoned(self) -> Channel:
         assert self._arena
         assert self._channel
         for _, outs in self._rotation:
             for slot in outs:
                 poison(self._arena, slot)
         self._synchronise()
-        return self._channel.burst(count, cold=cold)
+        return self._channel
 
     def delivered(self, number: int) -> list[Tensor]:
         """What the last burst wrote for one set; raises for guard zones or inputs that it touched."""

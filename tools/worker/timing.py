@@ -1,8 +1,9 @@
 """How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
 
-Event times come from inside each process; the judge's own clock around back-to-back bursts must agree
-with the candidate's, and a random set of timed results is compared with the reference.  What the blocks
-mean is said elsewhere (`samples`, and ``tools/timing.py`` in the engine).
+Event times come from inside each process; the judge's own clock around back-to-back bursts, and CUPTI's
+record of when the device worked, must agree with the candidate's, and a random set of timed results is
+compared with the reference.  What the blocks mean is said elsewhere (`samples`, and ``tools/timing.py`` in
+the engine).
 """
 
 import secrets
@@ -15,23 +16,29 @@ import torch
 from torch import Tensor
 
 from . import numerics, samples
-from .baseline import KINDS
+from .answers import Done
+from .baseline import LOWER, kinds_for
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
-from .channel import Channel, Done
+from .channel import Channel
 from .checking import FULL, border_of
+from .cupti import library
 from .device_probe import require_device
 from .faults import Fault
 from .module_call import ModuleCall
 from .rig import Launch
 from .session import Emit, Json, Session
-from .target import target_of
+from .target import Target, target_of
+from .task import Task
 from .timed_rig import TimedRig
 
 AGREEMENT = 0.1
-"""Relative difference between event times and the judge's clock that is a finding."""
+"""Relative difference between event times and the judge's clock, or CUPTI's, that is a finding."""
 AGREEMENT_US = 2.0
 """Absolute difference that is never one: launch gaps are that long."""
+HOST_US = {"library": 30.0, "module": 300.0}
+"""What the runner's interpreter may need outside of the events, for a launch of a library or of a module
+(on an H200's host 8 and 80 to 150)."""
 SHORT_BURST, LONG_BURST = 10, 60
 """Launches of the bursts whose difference is timed by the judge; fewer, in proportion, for long launches."""
 BURST_US = 6000.0
@@ -57,7 +64,8 @@ class Measurement:
     """Evict the L2 cache before each launch."""
     warmup_s: float = 10.0
     """A warm-up that has not become stable ends after this long, and the report says so."""
-    baselines: tuple[str, ...] = tuple(KINDS)
+    baselines: tuple[str, ...] | None = None
+    """Of ``baseline.KINDS``; None: those that tell something about the target."""
 
 
 def time(session: Session, params: Json, emit: Emit) -> Json:
@@ -66,14 +74,14 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     Params: ``target``, ``runner``, ``options`` (fields of `Measurement`), ``rivals`` (runners by name: other
     candidates for the same target, timed in the same blocks).  The result has ``category``, ``findings``,
     ``unchecked``, ``notes`` and, when correct, ``blocks`` (name -> microseconds of each launch of each
-    block), ``baselines`` (those that ran), ``bind_us`` and ``environment``.
+    block), ``baselines`` (those that ran), ``lower_precision`` (more of them), ``bind_us`` and
+    ``environment``.
     """
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     if not launch.device.startswith("cuda"):
         raise Fault("usage", "only a GPU is timed", advice="emulator verdicts are functional")
     require_device(session.task.reference.device)
-    given = params.get("options") or {}
-    options = Measurement(**{**given, "baselines": tuple(given.get("baselines", KINDS))})
+    options = Measurement(**(params.get("options") or {}))
     device = session.task.reference.device
     rivals = {name: Launch.of(runner).on(device) for name, runner in (params.get("rivals") or {}).items()}
     race = _Race(session, params["target"], launch, rivals, options, emit)
@@ -91,12 +99,19 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
 def warm(session: Session, params: Json, emit: Emit) -> Json:
     """The judge's method ``warm``: start the baselines that ``time`` will want; ``wait``: until they run."""
     if session.task.reference.device.type == "cuda":
-        kinds = tuple((params.get("options") or {}).get("baselines", KINDS))
+        options = Measurement(**(params.get("options") or {}))
+        kinds = _kinds(session.task, target_of(session.task, params["target"]), options)
         session.baselines.start(session.task, params["target"], kinds)
         if params.get("wait"):
             emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             session.baselines.wait(params["target"])
     return {}
+
+
+def _kinds(task: Task, target: Target, options: Measurement) -> tuple[str, ...]:
+    if options.baselines is not None:
+        return tuple(options.baselines)
+    return kinds_for(task.reference.options, target.operators())
 
 
 def require_joined(done: Done) -> None:
@@ -112,6 +127,15 @@ def require_joined(done: Done) -> None:
             f"work on another stream went on for {left_us:.0f} us after the call's own had ended",
             where="a timed burst",
         )
+
+
+def apart(seen_us: float, event_us: float) -> bool:
+    """Is there more to a launch than its events say, by another clock?"""
+    return seen_us - event_us > max(AGREEMENT * event_us, AGREEMENT_US)
+
+
+def _long_burst(launch_us: float) -> int:
+    return max(4, min(LONG_BURST, int(BURST_US / launch_us)))
 
 
 def _rolled(tensor: Tensor, places: int) -> Tensor:
@@ -148,9 +172,9 @@ class _Race:
         own = [self.target.evaluate(tensors, "own") for tensors in sets]
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
         bound, *_ = [rig.prepare(sets, own[0]) for rig in (self.rig, *self._rivals.values())]
-        if self.options.baselines:
+        if kinds := _kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
-            self._baselines, failures = self._pool.of(self.task, self.described, self.options.baselines)
+            self._baselines, failures = self._pool.of(self.task, self.described, kinds)
             self.unchecked += failures
         contestants = {"candidate": self._burst_of(self.rig)}
         contestants |= {name: self._burst_of(rig) for name, rig in self._rivals.items()}
@@ -158,16 +182,20 @@ class _Race:
         for name, burst in contestants.items():
             self._warm_up(name, burst)
         times = self._interleaved(contestants, sets, own)
-        self._agree(median(t for block in times["candidate"] for t in block))
+        launch_us = median(t for block in times["candidate"] for t in block)
+        slope_us, event_us = self._clocked(launch_us)
+        busy = self._watched(launch_us)
+        self._agree(slope_us, event_us, confirmed=busy is not None)
         return {
             "category": "correct",
             "findings": [],
             "unchecked": self.unchecked,
             "notes": self.notes,
             "blocks": times,
-            "baselines": list(self._baselines),
+            "baselines": [name for name in self._baselines if name not in LOWER],
+            "lower_precision": [name for name in self._baselines if name in LOWER],
             "bind_us": bound.event_us if bound.rc == 0 else None,
-            "environment": self._environment(),
+            "environment": self._environment() | ({} if busy is None else {"device_busy": busy}),
         }
 
     def close(self) -> None:
@@ -256,9 +284,31 @@ class _Race:
                     detail=compared.detail,
                 )
 
-    def _agree(self, launch_us: float) -> None:
-        """Event times of back-to-back launches against the judge's clock around two lengths of burst."""
-        long = max(4, min(LONG_BURST, int(BURST_US / launch_us)))
+    def _watched(self, launch_us: float) -> float | None:
+        """Event times of back-to-back launches against CUPTI's; the share in which the device worked.
+
+        Last of all: a process that CUPTI watches launches more slowly ever after.
+        """
+        path, count = library(), _long_burst(launch_us)
+        try:
+            done = self.rig.watch(count, path) if path else None
+        except CandidateFault as fault:  # what a profiler does to a process is not the candidate's fault
+            self.unchecked.append(f"CUPTI: {fault.message}")
+            return None
+        if done is None or done.busy is None:
+            self.unchecked.append(f"CUPTI: {done.unwatched if done else 'the library is not installed'}")
+            return None
+        event_us, busy_us = sum(done.times_us) / count, done.busy.us / count
+        shown = f"{busy_us:.2f} us of device work a launch, events {event_us:.2f} us"
+        self.notes.append(f"CUPTI: {shown}, {done.busy.pieces / count:g} kernels, copies and fills")
+        if not apart(busy_us, event_us):
+            return round(min(1.0, busy_us / event_us), 3)
+        self.unchecked.append(f"event times: CUPTI shows {shown}: work that events do not see")
+        return None
+
+    def _clocked(self, launch_us: float) -> tuple[float, float]:
+        """A back-to-back launch by the judge's clock, around two lengths of burst, and by its events."""
+        long = _long_burst(launch_us)
         short = max(1, SHORT_BURST * long // LONG_BURST)
         walls: dict[int, list[float]] = {short: [], long: []}
         events: list[float] = []
@@ -271,11 +321,24 @@ class _Race:
         slope = (median(walls[long]) - median(walls[short])) / (long - short)
         event = median(events)
         self.notes.append(f"back to back: {event:.2f} us by events, {slope:.2f} us by the judge's clock")
-        if slope - event > max(AGREEMENT * event, AGREEMENT_US):
-            self.unchecked.append(
-                f"event times: the judge's clock shows {slope:.2f} us a launch, events {event:.2f} us:"
-                " host-bound launches, or work that events do not see"
-            )
+        return slope, event
+
+    def _agree(self, slope_us: float, event_us: float, *, confirmed: bool) -> None:
+        """Hold the judge's clock against the events.
+
+        Args:
+            confirmed: by CUPTI; then what an interpreter needs for a launch explains a small difference.
+        """
+        if not apart(slope_us, event_us):
+            return
+        kind = "module" if self.rig.launch.module else "library"
+        if confirmed and slope_us - event_us < HOST_US[kind]:
+            self.notes.append("back to back the host is the slower one: the device waits for its launches")
+            return
+        self.unchecked.append(
+            f"event times: the judge's clock shows {slope_us:.2f} us a launch, events {event_us:.2f} us:"
+            " host-bound launches, or work that events do not see"
+        )
 
     def _environment(self) -> Json:
         properties = torch.cuda.get_device_properties(self.task.reference.device)

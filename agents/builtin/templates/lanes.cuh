@@ -13,6 +13,9 @@ __device__ __forceinline__ Placed<T> across(Placed<T> v, int step) {
   const T value = across(v.value, step);
   return {across(v.place, step), value, value};
 }
+__device__ __forceinline__ Moments<float>::State across(Moments<float>::State v, int step) {
+  return {across(v.mean, step), across(v.squares, step), across(v.count, step)};
+}
 
 // The reduction of `v` over the threads of a row, known to all of them.
 template <typename Op>
@@ -20,12 +23,12 @@ __device__ __forceinline__ typename Op::State reduce(typename Op::State v) {
 #pragma unroll
   for (int step = 16; step > 0; step >>= 1) v = Op::merge(v, across(v, step));
   if constexpr (LANES > 32) {
-    __shared__ typename Op::State partial[LANES / 32];
-    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
+    __shared__ typename Op::State partial[ROWS][LANES / 32];
+    if (threadIdx.x % 32 == 0) partial[threadIdx.y][threadIdx.x / 32] = v;
     __syncthreads();
-    v = partial[0];
+    v = partial[threadIdx.y][0];
 #pragma unroll
-    for (int w = 1; w < LANES / 32; ++w) v = Op::merge(v, partial[w]);
+    for (int w = 1; w < LANES / 32; ++w) v = Op::merge(v, partial[threadIdx.y][w]);
     __syncthreads();  // the next reduction writes `partial` again
   }
   return v;

@@ -84,6 +84,20 @@ using HighestPlace = Extreme<T, true>;
 template <typename T>
 using LowestPlace = Extreme<T, false>;
 
+// Mean and squares about it of `count` values, by Chan, Golub and LeVeque: as stable as two passes.
+template <typename T>
+struct Moments {
+  struct State {
+    T mean, squares, count;
+  };
+  __device__ static State start() { return {T(0), T(0), T(0)}; }
+  __device__ static State merge(State a, State b) {
+    const T count = a.count + b.count, apart = b.mean - a.mean;
+    const T weight = b.count == T(0) ? T(0) : __fdividef(b.count, count);
+    return {a.mean + apart * weight, a.squares + b.squares + apart * apart * weight * a.count, count};
+  }
+};
+
 template <typename T>
 __device__ __forceinline__ void element(T& state, T value, long long) {
   state = value;
@@ -93,6 +107,9 @@ __device__ __forceinline__ void element(Placed<T>& state, T value, long long pla
   state = {place, value, value};
 }
 __device__ __forceinline__ void element(int& state, bool value, long long) { state = value; }
+__device__ __forceinline__ void element(Moments<float>::State& state, float value, long long) {
+  state = {value, 0.0f, 1.0f};
+}
 template <typename T>
 __device__ __forceinline__ T result(T state) {
   return state;

@@ -99,7 +99,8 @@ def run_source(
         async with running(emulator, build, order=order) as runner:
             for call in calls:
                 try:
-                    call.workspace = max(0, (await runner.call("sizes", call)).workspace)
+                    sizes = await runner.call("sizes", call)
+                    call.workspace, call.bound = max(0, sizes.workspace), max(0, sizes.bound)
                     if "stitch_bind" in source:
                         assert (await runner.call("bind", call)).rc == 0
                     answer = await runner.call("run", call)

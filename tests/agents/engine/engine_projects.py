@@ -126,7 +126,7 @@ def made(root: Path, recording: Path, cache: Path) -> Project:
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "mine"], check=True)
     (folder / "notes.txt").write_text("edited, not committed\n")
-    environment = os.environ | {
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STITCH_")} | {
         "PYTHONPATH": str(ROOT),
         "HOME": str(root),
         "XDG_CACHE_HOME": str(cache),

@@ -226,3 +226,16 @@ def test_a_judge_that_lost_its_device_is_replaced_and_nothing_is_held_against_th
     assert "an illegal memory access was encountered" in warning
     assert "another judge does this again" in warning
     assert [i.outcome for i in tiny.session.iterations] == [Outcome.KEPT, Outcome.KEPT]
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_killed_once_is_replaced(tiny: Project) -> None:
+    kills = LOSES_THE_DEVICE_ONCE.replace('raise RuntimeError("CUDA error', 'os.kill(os.getpid(), 9)  # ("')
+    (tiny.folder / "tiny.py").write_text(TINY + kills)
+    (tiny.folder / "lose").write_text("")
+    code, out, err = tiny.said("--auto", "tiny.py", "--device", "emulator", "--json")
+    assert code == 0, err
+    told = [json.loads(line) for line in out.splitlines()]
+    (warning,) = [event["text"] for event in told if event["type"] == "warning"]
+    assert "the reference was killed" in warning
+    assert [i.outcome for i in tiny.session.iterations] == [Outcome.KEPT, Outcome.KEPT]

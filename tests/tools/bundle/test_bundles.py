@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from stitch_tui.headless import describe
 from stitch_tui.tools.bundle import Kernel, read_bundle, render
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.python_screen import screen_module
-from stitch_tui.tools.verdict import Category, Flag, Ratio, Samples, Timing, Verdict
+from stitch_tui.tools.verdict import Beside, Category, Flag, Ratio, Samples, Timing, Verdict
 
 REFERENCE = """
 class Model(nn.Module):
@@ -48,6 +49,12 @@ TIMED = FUNCTIONAL.model_copy(
             speedups={
                 "eager": Ratio(value=2.0, low=1.9, high=2.1),
                 "compile": Ratio(value=1.5, low=1.4, high=1.6),
+            },
+            lower_precision={
+                "compile-high": Beside(
+                    samples=Samples(median_us=8.0, low_us=7.9, high_us=8.1, count=20),
+                    speedup=Ratio(value=0.8, low=0.7, high=0.9),
+                )
             },
             bind_us=3.0,
         ),
@@ -187,6 +194,8 @@ def test_a_gpu_s_numbers_are_the_verdict_s(case: Any) -> None:
     assert "time: 10.0 µs (9.5 to 10.5, 20 runs)" in report
     assert "against compile: 1.50x (1.40 to 1.60, faster)" in report
     assert "| 10.0 µs | 1.50x | cuda NVIDIA H200 sm_90 |" in report
+    assert "beside compile-high, which multiplies in TF32: 0.80x (0.70 to 0.90)" in report
+    assert describe(TIMED).endswith("1.50x over compile, 0.80x over compile-high (TF32)")
     (first, _) = tomllib.loads(files["plan.toml"].decode())["subtask"]
     assert first["verdict"]["time_us"] == 10.0
     assert first["verdict"]["speedup"] == {"eager": 2.0, "compile": 1.5}

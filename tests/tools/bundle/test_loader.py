@@ -104,7 +104,12 @@ def bound(folder: Path, kernel: StitchKernel = KERNEL) -> Any:
     (library,) = stitch_build((kernel,), folder, "sm_90a")
     binding = StitchBinding(kernel, StitchLibrary(kernel, library, CPU), CPU)
     scratch = StitchScratch(CPU, 11, 0)
-    return lambda *tensors: binding(scratch, *tensors)
+
+    def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
+        scratch.see([(tensors[1].data_ptr(), tensors[1]._version)])
+        return binding(scratch, *tensors)
+
+    return run
 
 
 def test_the_c_function_sees_what_the_header_promises(folder: Path) -> None:
@@ -115,8 +120,10 @@ def test_the_c_function_sees_what_the_header_promises(folder: Path) -> None:
         assert y.tolist() == [7, 2, 2, 3, 3, 1, 0, 0, 1, 0, 9, -5, 1 << 20, 0.25, count, 2.5, 0, 0, 2, 0, 11]
         assert number.item() == 1 << 40
     w.fill_(3)
-    y, _ = run(x, w, empty)
-    assert y[14:16].tolist() == [1, 3], "unbind, then bind"
+    first, _ = run(x, w, empty)
+    assert first[14:16].tolist() == [1, 3], "unbind, then bind"
+    y, _ = run(x + 1, w, empty)
+    assert (y[0], y[14], first[0]) == (1, 2, 0), "results are new tensors, arguments are those of the call"
 
 
 def test_codes_become_errors_with_the_kernel_s_name(folder: Path) -> None:

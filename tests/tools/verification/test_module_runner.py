@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from stitch_tui.tools.worker.baseline import Baseline
+from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
+from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import FULL, border_of, check
 from stitch_tui.tools.worker.module_call import ModuleCall
 from stitch_tui.tools.worker.reference import Options, Reference
@@ -108,7 +109,24 @@ def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
         rig.close()
 
 
-def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session) -> None:
+@pytest.mark.slow
+def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path) -> None:
+    source = tmp_path / "model_new.py"
+    source.write_text(MODEL.format(name="ModelNew", body="torch.allclose = None\n        " + BODY))
+    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
+    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
+    rig.arguments = module.arguments(FULL)
+    try:
+        rig.prepare([tensors], target.evaluate(tensors, "own"))
+        with pytest.raises(CandidateFault, match="allclose was replaced, in a timed launch"):
+            rig.burst(5, cold=True)
+    finally:
+        rig.close()
+
+
+@pytest.mark.parametrize(("kind", "precision"), [("eager", "highest"), ("eager-high", "high")])
+def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session, kind: str, precision: str) -> None:
     graph = session.task.full.exported.graph
     node = next(n for n in graph["nodes"] if n["op"] == "aten.linear.default")
     sources = [argument["ref"] for argument in node["args"]]
@@ -117,8 +135,28 @@ def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session) -> None
         "region": {"nodes": [node["id"]], "inputs": sources, "outputs": [node["id"]]},
     }
     options = vars(session.task.reference.options)
-    baseline = Baseline({"options": options, "target": target, "seeds": [1, 2], "kind": "eager"})
-    assert len(baseline.burst(3, cold=True)) == 3
+    try:
+        baseline = Baseline({"options": options, "target": target, "seeds": [1, 2], "kind": kind})
+        assert len(baseline.burst(3, cold=True)) == 3
+        assert torch.get_float32_matmul_precision() == precision
+    finally:
+        session.task.reference.set_flags()
+
+
+@pytest.mark.parametrize(
+    ("operator", "changes", "kinds"),
+    [
+        ("aten.linear.default", {}, (*USUAL, *LOWER)),
+        ("opaque", {}, (*USUAL, *LOWER)),
+        ("aten.relu.default", {}, USUAL),
+        ("aten.linear.default", {"dtype": "f16"}, USUAL),
+        ("aten.linear.default", {"matmul_precision": "high"}, USUAL),
+    ],
+)
+def test_products_that_have_precision_to_lose_have_more_baselines(
+    operator: str, changes: dict[str, Any], kinds: tuple[str, ...]
+) -> None:
+    assert kinds_for(Options(Path(), "model.py", **changes), {operator}) == kinds
 
 
 @pytest.mark.slow

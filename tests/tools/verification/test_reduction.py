@@ -49,3 +49,5 @@ def test_a_downgrade_is_named_and_another_order_of_summation_is_not(precision: s
     assert likeness > 0.99
     halves = x[:, :32] @ w[:, :32].T + x[:, 32:] @ w[:, 32:].T
     assert named(0, halves, exact, [x, w], evaluate)[0] == ""
+    # a single number is like any other one
+    assert named(0, rounding(x)[:1] @ rounding(w)[:1].T, exact[:1, :1], [x[:1], w[:1]], evaluate)[0] == ""

@@ -5,13 +5,18 @@ from typing import Any
 from stitch_tui.tools.gpu_state import Sample
 from stitch_tui.tools.timing import Clocks, clocks, timing_of, unthrottled
 
-BLOCKS = {"candidate": [[10.0, 11.0]] * 8, "eager": [[20.0, 22.0]] * 8}
+BLOCKS = {
+    "candidate": [[10.0, 11.0]] * 8,
+    "eager": [[20.0, 22.0]] * 8,
+    "eager-high": [[5.0, 5.5]] * 8,
+}
 
 
 def report(blocks: dict[str, list[list[float]]]) -> dict[str, Any]:
     return {
         "blocks": blocks,
         "baselines": ["eager"],
+        "lower_precision": ["eager-high"],
         "bind_us": None,
         "environment": {"cache": "cold L2"},
         "notes": ["a note"],
@@ -33,6 +38,7 @@ def test_a_timing_has_medians_speedups_and_clocks() -> None:
     assert timing.candidate.count == 16
     assert timing.speedups["eager"].value == 2.0
     assert timing.best_baseline == "eager"
+    assert timing.lower_precision["eager-high"].speedup.value == 0.5
     assert timing.environment == {
         "cache": "cold L2",
         "sm_clock_mhz": 1903.5,

@@ -33,6 +33,7 @@ STITCH_MEANING = {
     3: "a call it does not understand",
 }
 STITCH_ALIGNMENT = 256
+STITCH_NO_RNG = (0, 0)
 
 
 class StitchError(RuntimeError):
@@ -176,7 +177,8 @@ class StitchLibrary:
         self.library, specs = library, (*kernel.inputs, *kernel.outputs)
         self.index = device.index if device.type == "cuda" else -1
         self.tensors = (stitch_tensor * max(len(specs), 1))()
-        for slot, spec in zip(self.tensors, specs, strict=False):
+        self.slots = list(self.tensors)[: len(specs)]  # views: indexing the array makes new ones each time
+        for slot, spec in zip(self.slots, specs, strict=True):
             extents = ctypes.c_int64 * max(len(spec.shape), 1)
             strides = torch.empty(spec.shape, device="meta").stride()
             slot.shape, slot.strides = extents(*spec.shape), extents(*strides)
@@ -191,6 +193,10 @@ class StitchLibrary:
         call.ints = (ctypes.c_int64 * max(len(kernel.ints), 1))(*kernel.ints)
         call.floats = (ctypes.c_double * max(len(kernel.floats), 1))(*kernel.floats)
         call.host_state = ctypes.pointer(ctypes.c_void_p())
+        self.address = ctypes.byref(call)
+        self.run = getattr(library, "stitch_run", None)
+        self.more: Any = None  # what `call` was filled with last
+        self.memory: tuple[Any, ...] = ()
 
     def __call__(
         self,
@@ -202,19 +208,23 @@ class StitchLibrary:
         bound: torch.Tensor | None,
     ) -> tuple[int, int, int]:
         """Return code (-1: the library has no such function), workspace bytes, bound bytes."""
-        function = getattr(self.library, f"stitch_{verb}", None)
+        function = self.run if verb == "run" else getattr(self.library, f"stitch_{verb}", None)
         if function is None:
             return -1, 0, 0
-        for slot, value in zip(self.tensors, values, strict=False):
+        for slot, value in zip(self.slots, values, strict=True):
             slot.data = value.data_ptr()
-        call = self.call
-        call.stream, (call.rng_seed, call.rng_offset) = stream, rng
-        call.workspace, call.workspace_bytes = stitch_memory(workspace)
-        call.bound, call.bound_bytes = stitch_memory(bound)
+        call, more = self.call, (stream, rng, id(workspace), id(bound))
+        if more != self.more:
+            call.stream, (call.rng_seed, call.rng_offset) = stream, rng
+            call.workspace, call.workspace_bytes = stitch_memory(workspace)
+            call.bound, call.bound_bytes = stitch_memory(bound)
+            self.more, self.memory = more, (workspace, bound)  # held, so that their ids stay theirs
+        if verb == "run" and (self.index < 0 or torch.cuda.current_device() == self.index):
+            return function(self.address), 0, 0
         sizes = (ctypes.c_int64 * 2)()
-        more = (ctypes.byref(sizes), ctypes.byref(sizes, 8)) if verb == "sizes" else ()
+        places = (ctypes.byref(sizes), ctypes.byref(sizes, 8)) if verb == "sizes" else ()
         with torch.cuda.device(self.index):
-            code: int = function(ctypes.byref(call), *more)
+            code: int = function(self.address, *places)
         if verb == "unbind":
             call.host_state[0] = None
         return code, sizes[0], sizes[1]
@@ -230,30 +240,51 @@ class StitchBinding:
     def __init__(self, kernel: StitchKernel, backend: Any, device: torch.device) -> None:
         self.kernel, self.backend, self.device = kernel, backend, device
         self.key: Any = None
-        self.weights: dict[int, torch.Tensor] = {}
         self.workspace_bytes = -1
         self.bound: torch.Tensor | None = None
+        self.moving = [i for i, spec in enumerate(kernel.inputs) if not spec.fixed]
+        self.fresh = [i for i, spec in enumerate(kernel.outputs, len(kernel.inputs)) if spec.offset is None]
+        self.specs = (*kernel.inputs, *kernel.outputs)
+        self.prepared: Any = None  # for which `StitchScratch.state` the next two are right
+        self.values: list[Any] = []  # weights and results in the arena; None: another tensor each call
+        self.workspace: torch.Tensor | None = None
 
     def __call__(self, scratch: "StitchScratch", *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Run the kernel on the current stream."""
-        specs = self.kernel.inputs
-        fixed = [i for i, spec in enumerate(specs) if spec.fixed]
+        if self.prepared is not scratch.state:
+            self.prepare(scratch, tensors)
+        values = self.values.copy()
+        for i in self.moving:
+            tensor = tensors[i]
+            if not tensor.is_contiguous() or tensor.data_ptr() % STITCH_ALIGNMENT:
+                tensor = stitch_laid_out(tensor, self.specs[i], self.device)
+            values[i] = tensor
+        for i in self.fresh:
+            spec = self.specs[i]
+            values[i] = torch.empty(spec.shape, dtype=spec.dtype, device=self.device)
+        rng = stitch_random(self.device, self.kernel) if self.kernel.random else STITCH_NO_RNG
+        answer = self.backend("run", values, scratch.stream, rng, self.workspace, self.bound)
+        if answer[0]:
+            self.require(answer)
+        return values[len(self.kernel.inputs) :]
+
+    def prepare(self, scratch: "StitchScratch", tensors: tuple[torch.Tensor, ...]) -> None:
+        """What stays the same from call to call, as long as the weights and the stream's memory do."""
+        specs, fixed = self.kernel.inputs, [i for i, spec in enumerate(self.kernel.inputs) if spec.fixed]
         key = [(tensors[i].data_ptr(), stitch_version(tensors[i])) for i in fixed]
         stale = key != self.key
-        if stale:
-            self.weights = {i: stitch_laid_out(tensors[i], specs[i], self.device) for i in fixed}
-        values = [
-            self.weights[i] if spec.fixed else stitch_laid_out(tensors[i], spec, self.device)
-            for i, spec in enumerate(specs)
+        inputs: list[Any] = [
+            stitch_laid_out(tensor, spec, self.device) for tensor, spec in zip(tensors, specs, strict=True)
         ]
         results = [scratch.result(self.kernel.id, spec) for spec in self.kernel.outputs]
         if stale:
-            self.bind(scratch, values + results)
+            self.bind(scratch, inputs + results)
             self.key = key
-        workspace = scratch.workspace(self.workspace_bytes)
-        rng = stitch_random(self.device, self.kernel)
-        self.require(self.backend("run", values + results, scratch.stream, rng, workspace, self.bound))
-        return results
+        self.workspace = scratch.workspace(self.workspace_bytes)
+        self.values = inputs + results
+        for i in (*self.moving, *self.fresh):
+            self.values[i] = None
+        self.prepared = scratch.state
 
     def bind(self, scratch: "StitchScratch", values: list[torch.Tensor]) -> None:
         """Weights are new: repeat the weight-only work.  Waits for the device, before and after."""
@@ -262,13 +293,13 @@ class StitchBinding:
                 raise StitchError("call the model once before capturing it in a CUDA graph")
             torch.cuda.synchronize(self.device)
         if self.workspace_bytes < 0:
-            answer = self.backend("sizes", values, scratch.stream, (0, 0), None, None)
+            answer = self.backend("sizes", values, scratch.stream, STITCH_NO_RNG, None, None)
             self.require(answer, optional=True)
             self.workspace_bytes, self.bound = answer[1], stitch_bytes(answer[2], self.device)
         workspace = scratch.workspace(self.workspace_bytes)
         if self.key is not None:
-            self.backend("unbind", values, scratch.stream, (0, 0), workspace, self.bound)
-        answer = self.backend("bind", values, scratch.stream, (0, 0), workspace, self.bound)
+            self.backend("unbind", values, scratch.stream, STITCH_NO_RNG, workspace, self.bound)
+        answer = self.backend("bind", values, scratch.stream, STITCH_NO_RNG, workspace, self.bound)
         self.require(answer, optional=True)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
@@ -297,9 +328,7 @@ def stitch_bytes(count: int, device: torch.device) -> torch.Tensor | None:
 
 
 def stitch_random(device: torch.device, kernel: StitchKernel) -> tuple[int, int]:
-    """Philox seed and offset of torch's generator, which moves on when the kernel is a random one."""
-    if not kernel.random:
-        return 0, 0
+    """Philox seed and offset of torch's generator, which a random kernel moves on."""
     if device.type == "cpu":  # torch's CPU generator has no offset: a new seed for each call
         return int(torch.randint(2**62, ())), 0
     generator = torch.cuda.default_generators[device.index or 0]
@@ -317,6 +346,13 @@ class StitchScratch:
         self.arena = torch.empty(arena_bytes, dtype=torch.uint8, device=device)
         self.results: dict[tuple[str, str], torch.Tensor] = {}
         self.space: torch.Tensor | None = None
+        self.weights: Any = None  # addresses and versions that `state` stands for
+        self.state = object()  # another one when the weights or the workspace moved: see `StitchBinding`
+
+    def see(self, weights: list[tuple[int, int]] | None) -> None:
+        """Take note of the weights' addresses and versions; None: whatever was bound is out of date."""
+        if weights is None or weights != self.weights:
+            self.weights, self.state = weights, object()
 
     def result(self, kernel: str, spec: StitchTensor) -> torch.Tensor:
         """Where a kernel writes one of its results."""
@@ -330,7 +366,7 @@ class StitchScratch:
 
     def workspace(self, count: int) -> torch.Tensor | None:
         if count > 0 and (self.space is None or self.space.numel() < count):
-            self.space = stitch_bytes(count, self.device)
+            self.space, self.state = stitch_bytes(count, self.device), object()
         return None if count <= 0 or self.space is None else self.space[:count]
 
 

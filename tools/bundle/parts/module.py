@@ -22,6 +22,7 @@ from stitch_tui.tools.bundle.parts.loader import (
     stitch_build,
     stitch_processes,
     stitch_unpack,
+    stitch_version,
 )
 
 # ------------------------------------------------------------------------------------------------
@@ -86,6 +87,8 @@ class StitchRuntime:
         self.scratch: dict[tuple[torch.device, int], StitchScratch] = {}
         self.places: list[tuple[str, dict[str, Any], str]] = []
         self.checked: Any = None
+        inputs = [spec for kernel in program.kernels for spec in kernel.inputs]
+        self.fixed = sorted({spec.name for spec in inputs if spec.fixed})
 
     def __reduce__(self) -> Any:
         """Copies and pickles load the kernels again: libraries and device memory do not travel."""
@@ -99,12 +102,13 @@ class StitchRuntime:
                 f"verified in {mode} mode only: call .{'train' if mode == 'train' else 'eval'}()"
             )
         weights = {name: owner[key] for name, owner, key in self.weights(model)}
-        tensors = [t for t in (*inputs.values(), *weights.values()) if isinstance(t, torch.Tensor)]
-        device = tensors[0].device if tensors else torch.device("cpu")
+        tensors = (t for t in (*inputs.values(), *weights.values()) if isinstance(t, torch.Tensor))
+        first = next(tensors, None)
+        device = torch.device("cpu") if first is None else first.device
         for name, spec in self.program.inputs.items():
             stitch_require(name, inputs.get(name), spec, device)
         # Memory that was fit for the weights a call ago still is: models have many weights.
-        memory = [device, *(t.data_ptr() for t in weights.values() if t is not None)]
+        memory = [device, *[t.data_ptr() for t in weights.values() if t is not None]]
         if memory != self.checked:
             for name, spec in self.program.weights.items():
                 stitch_require(name, weights.get(name), spec, device)
@@ -112,7 +116,9 @@ class StitchRuntime:
         for name, constant in self.constants.items():
             if constant.device != device:
                 self.constants[name] = constant.to(device)
-        return weights | self.constants, self.caller(device), device
+        named = weights | self.constants if self.constants else weights
+        fixed = [named[name] for name in self.fixed]
+        return named, self.caller(device, [(t.data_ptr(), stitch_version(t)) for t in fixed]), device
 
     def weights(self, model: nn.Module) -> list[tuple[str, dict[str, Any], str]]:
         """Name of each weight, the dictionary that holds it, its key there (torch's own walk is slow)."""
@@ -122,14 +128,18 @@ class StitchRuntime:
                     self.places += [(f"{path}.{key}" if path else key, owner, key) for key in owner]
         return self.places
 
-    def caller(self, device: torch.device) -> Any:
-        """The function that the program calls its kernels with: ``kernel(id, *inputs)``."""
+    def caller(self, device: torch.device, weights: list[tuple[int, int]]) -> Any:
+        """The function that the program calls its kernels with: ``kernel(id, *inputs)``.
+
+        `weights` are addresses and versions of those that kernels were bound to.
+        """
         if device not in self.bindings:
             self.bindings[device] = self.load(device)
         stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
         if (device, stream) not in self.scratch:
             self.scratch[device, stream] = StitchScratch(device, stream, self.program.arena_bytes)
         bindings, scratch = self.bindings[device], self.scratch[device, stream]
+        scratch.see(weights)
 
         def kernel(name: str, *tensors: torch.Tensor) -> list[torch.Tensor]:
             return bindings[name](scratch, *tensors)
@@ -196,3 +206,5 @@ class StitchModule(nn.Module):
         for kernels in self._stitch.bindings.values():
             for binding in kernels.values():
                 binding.key = False
+        for scratch in self._stitch.scratch.values():
+            scratch.see(None)
