@@ -13,6 +13,7 @@ from stitch_tui.agents.cast import Cast, cast, names_of, require_endpoints
 from stitch_tui.agents.control import Control
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.gates import Gates, Overtaken
+from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.interruption import Interruption, interruptible
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.ledger import Ledger
@@ -220,8 +221,12 @@ class _Engine:
             hardware=hardware(opened.device),
         )
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
-        workflow = Workflow(self._record, brief, workspace, roles, verifier, self._gates, self._settings)
-        return await workflow.run()
+        hand = Hand(self._record, self._gates, workspace)
+        workflow = Workflow(
+            self._record, brief, workspace, roles, verifier, self._gates, hand, self._settings
+        )
+        async with hand.watched():
+            return await workflow.run()
 
     def _announce(self, opened: OpenBench) -> None:
         device = opened.device

@@ -66,6 +66,8 @@ class Gates:
         self._step: _Step | None = None
         self._ending: Overtaken | Denied | None = None
         self._deferred: list[Callable[[], None]] = []
+        self.by_hand: dict[str, str] = {}
+        """Subtask -> the source that a human wrote and nobody has judged yet."""
         self.paused = False
         self.waited_s = 0.0
         """Time spent waiting for a human, which no limit counts."""
@@ -115,13 +117,15 @@ class Gates:
     async def next_subtask(self) -> Subtask | None:
         """The first subtask that may be worked on, None when all have ended; waits for decisions.
 
+        Returns before they are made when a human wrote code: that is judged first.
+
         Raises:
             Overtaken, Denied: a human ended the run.
             LimitReached: nobody decided within the idle limit.
         """
         if self.mode is Autonomy.AUTO and any(map(_proposed, self._open)):
             self._record.emit(events.PlanApproved(who=self.mode))
-        await self._wait(lambda: self._decided)
+        await self._wait(lambda: self._decided or bool(self.by_hand))
         return next((subtask for subtask in self._open if not _proposed(subtask)), None)
 
     # what a human's commands do ----------------------------------------------------------------

@@ -36,14 +36,18 @@ class Route:
     reason: str
 
 
-def outcome(verdict: Verdict, best: Iteration | None) -> Outcome:
-    """What becomes of an attempt beside the best one so far; a time that is not believed counts as wrong."""
+def outcome(verdict: Verdict, best: Iteration | None, kind: Kind = Kind.DRAFT) -> Outcome:
+    """What becomes of an attempt beside the best one so far; a time that is not believed counts as wrong.
+
+    Where nothing is timed the first correct version stays, unless a human wrote another.
+    """
     if not verdict.correct:
         unbuilt = {Category.BUILD_ERROR, Category.LINK_ERROR, Category.ENVIRONMENT}
         return Outcome.ERROR if verdict.category in unbuilt else Outcome.WRONG
     if Flag.QUARANTINED in verdict.flags:
         return Outcome.WRONG
-    if best is None or best.verdict is None:
+    chosen = kind is Kind.HUMAN and verdict.timing is None
+    if best is None or best.verdict is None or chosen:
         return Outcome.KEPT
     return Outcome.KEPT if score(verdict) > score(best.verdict) else Outcome.SLOWER
 
@@ -64,12 +68,15 @@ def kind_of_next(attempts: tuple[Iteration, ...]) -> Kind:
 
 
 def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
-    """What follows on `subtask` as it stands; an attempt that was cut short counts against the limit."""
+    """What follows on `subtask` as it stands.
+
+    An attempt that was cut short counts against the limit, what a human wrote does not.
+    """
     attempts = session.attempts_of(subtask.id)
     if not attempts:
         return Route(Next.REPAIR, "not begun")
     last = attempts[-1].verdict
-    spent = len(attempts) >= settings.limits.iterations
+    spent = sum(a.kind is not Kind.HUMAN for a in attempts) >= settings.limits.iterations
     if last is None or not last.correct:
         if spent:
             return Route(Next.GIVE_UP if subtask.best is None else Next.DONE, _limit(len(attempts)))
@@ -184,5 +191,5 @@ def _attempts_since_best(attempts: tuple[Iteration, ...]) -> int:
     for attempt in reversed(attempts):
         if attempt.outcome is Outcome.KEPT:
             break
-        stale += attempt.outcome is not Outcome.CANCELLED
+        stale += attempt.outcome is not Outcome.CANCELLED and attempt.kind is not Kind.HUMAN
     return stale

@@ -7,25 +7,27 @@ waits for a human and where a human's decision turns it back; `ledger` writes it
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import Literal
+from typing import Literal, cast
 
 from stitch_tui.agents import events, goal, route
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
+from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Candidate, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Verdict
 
 _STEPS = (Next.REPAIR, Next.OPTIMISE, Next.REPLAN)
-_END: dict[Next, Literal[SubtaskState.DONE, SubtaskState.SKIPPED]] = {
+Ended = Literal[SubtaskState.DONE, SubtaskState.SKIPPED, SubtaskState.FAILED]
+_END: dict[Next, Ended] = {
     Next.DONE: SubtaskState.DONE,
     Next.REPLACED: SubtaskState.SKIPPED,
 }
@@ -42,11 +44,12 @@ class Workflow:
         cast: Cast,
         verifier: Verifier,
         gates: Gates,
+        hand: Hand,
         settings: Settings,
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
         self._cast, self._verifier = cast, verifier
-        self._gates, self._settings = gates, settings
+        self._gates, self._hand, self._settings = gates, hand, settings
         self._ledger = Ledger(record, workspace)
         self._started = monotonic()
 
@@ -69,13 +72,17 @@ class Workflow:
         self._record.emit(events.PlanProposed(plan=plan))
 
     async def _work(self) -> None:
-        """Solve what is approved and stitch it, until neither is left to do."""
+        """Judge what a human wrote, solve what is approved and stitch it, until nothing is left to do."""
         while True:
-            while subtask := await self._gates.next_subtask():
+            subtask = await self._gates.next_subtask()
+            if self._gates.by_hand:
+                await self._judge_by_hand()
+            elif subtask:
                 await self._solve(subtask.id)
-            if route.stitched(self._session):
+            elif route.stitched(self._session):
                 return
-            await self._integrate()
+            else:
+                await self._integrate()
 
     # code, verify, route ------------------------------------------------------------------------
 
@@ -88,6 +95,10 @@ class Workflow:
             self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
         following = route.route(self._session, self._subtask(id), self._settings)
         while following.next in _STEPS:
+            if self._gates.by_hand:
+                await self._judge_by_hand()
+                following = route.route(self._session, self._subtask(id), self._settings)
+                continue
             try:
                 following = await (self._replan(id) if following.next is Next.REPLAN else self._attempt(id))
             except Overtaken as cause:
@@ -98,15 +109,12 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
+        self._end(id, _END.get(following.next, SubtaskState.FAILED), following.reason)
+
+    def _end(self, id: str, state: Ended, reason: str) -> None:
         lost = route.loses(self._session, self._subtask(id))
-        self._record.emit(
-            events.SubtaskFinished(
-                subtask=id,
-                state=_END.get(following.next, SubtaskState.FAILED),
-                best=None if lost else self._subtask(id).best,
-                reason=lost or following.reason,
-            )
-        )
+        best = None if lost else self._subtask(id).best
+        self._record.emit(events.SubtaskFinished(subtask=id, state=state, best=best, reason=lost or reason))
 
     def _end_as(self, id: str, known: Subtask) -> None:
         """What was judged of a subtask of the same form is true of this one."""
@@ -118,6 +126,26 @@ class Workflow:
             events.SubtaskFinished(subtask=id, state=known.state, best=known.best, reason=reason)
         )
 
+    async def _judge_by_hand(self) -> None:
+        """Judge what a human wrote as any other attempt; what the subtask was before, it is again."""
+        while self._gates.by_hand:
+            id = next(iter(self._gates.by_hand))
+            source, before = self._gates.by_hand.pop(id), self._subtask(id)
+            candidate = Candidate(source=source, strategy="by hand", author=Author.HUMAN)
+            try:
+                async with self._gates.step(id):
+                    await self._judge(id, candidate, Kind.HUMAN)
+            except Overtaken as cause:
+                self._ledger.close(cause)
+                if isinstance(cause, Stopped):
+                    raise
+            if not before.state.ended:
+                self._enter(id, before.state)
+            elif (kept := self._subtask(id).best) and kept != before.best:
+                self._end(id, SubtaskState.DONE, "written by hand")
+            else:
+                self._end(id, cast(Ended, before.state), before.reason)
+
     async def _attempt(self, id: str) -> Route:
         """One step: a candidate is asked for, written, judged and committed; what follows."""
         async with self._gates.step(id):
@@ -126,15 +154,15 @@ class Workflow:
             candidate = await self._cast.coder.code(self._code_brief(id))
             if candidate is None:
                 return route.exhausted(self._subtask(id))
-            await self._judge(id, candidate)
+            await self._judge(id, candidate, route.kind_of_next(self._session.attempts_of(id)))
             following = route.route(self._session, self._subtask(id), self._settings)
             if following.next in _STEPS:
                 await self._advise(id)
         return following
 
-    async def _judge(self, id: str, candidate: Candidate) -> None:
-        number = self._begin(id, route.kind_of_next(self._session.attempts_of(id)))
-        self._gates.check("write")
+    async def _judge(self, id: str, candidate: Candidate, kind: Kind) -> None:
+        number = self._begin(id, kind)
+        self._check_write()
         source = self._workspace.write_candidate(id, candidate)
         self._record.emit(
             events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name)
@@ -144,7 +172,7 @@ class Workflow:
             verdict = route.refused(candidate, self._session.device)
         else:
             verdict = await self._verifier.verify(number, self._subtask(id), source)
-        outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)))
+        outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)), kind)
         self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
         self._gates.check("commit")
         self._ledger.commit(number)
@@ -189,7 +217,7 @@ class Workflow:
         try:
             async with self._gates.step():
                 number = self._begin("", Kind.INTEGRATE)
-                self._gates.check("write")
+                self._check_write()
                 bundle = self._workspace.write_bundle(self._session)
                 verdict = await self._verifier.verify_program(number, bundle)
                 self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
@@ -242,6 +270,11 @@ class Workflow:
 
     def _subtask(self, id: str) -> Subtask:
         return self._session.subtask(id)
+
+    def _check_write(self) -> None:
+        """Pass, immediately before a file is written; what a human wrote there meanwhile is not lost."""
+        self._hand.look(now=False)
+        self._gates.check("write")
 
     def _enter(self, id: str, state: SubtaskState) -> None:
         if self._subtask(id).state is not state:

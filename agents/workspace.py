@@ -38,16 +38,37 @@ class Workspace:
         self._history, self._summary, self._layout, self._graph = history, summary, layout, graph
         self._session = started.origin.session
         self.folder = work_folder(project, self._session)
+        self._written: dict[Path, bytes] = {}
+        """What the engine put there last."""
         self.tip = started.sha
         """The branch's last commit."""
 
     def write_candidate(self, subtask: str, candidate: Candidate) -> Path:
         """Put an attempt where a human can see and edit it; the path of its ``.cu``."""
-        path = self.folder / "kernels" / f"{subtask}.cu"
-        with writing(path, "cannot write a candidate"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, candidate.source.encode())
+        path = self._kernel_path(subtask)
+        self._put(path, candidate.source.encode(), "cannot write a candidate")
         return path
+
+    def edited(self, session: Session, subtask: Subtask) -> str:
+        """A subtask's ``.cu`` as a person left it; empty when what lies there is the engine's."""
+        path = self._kernel_path(subtask.id)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return ""
+        ours = [*session.attempts_of(subtask.id), session.best_of(subtask)]
+        sources = {attempt.candidate.source for attempt in ours if attempt and attempt.candidate}
+        text = data.decode(errors="replace")
+        return "" if data == self._written.get(path) or text in sources or not text.strip() else text
+
+    def _kernel_path(self, subtask: str) -> Path:
+        return self.folder / "kernels" / f"{subtask}.cu"
+
+    def _put(self, path: Path, data: bytes, what: str) -> None:
+        with writing(path, what):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, data)
+        self._written[path] = data
 
     def write_bundle(self, session: Session, only: Collection[str] | None = None) -> Path:
         """Write the stitched program of the best kernels; its folder.
@@ -63,10 +84,7 @@ class Workspace:
             plan = session.plan.model_copy(update={"subtasks": subtasks})
             session = session.model_copy(update={"plan": plan})
         for name, data in self._bundle(session, session.iterations[-1]).items():
-            path = folder / name
-            with writing(path, "cannot write the stitched program"):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(path, data)
+            self._put(folder / name, data, "cannot write the stitched program")
         return folder
 
     def commit(self, session: Session, number: int) -> tuple[str, str]:

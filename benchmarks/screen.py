@@ -114,7 +114,7 @@ def opening() -> list[events.Event]:
 async def streaming(seconds: float) -> dict[str, float]:
     """Deltas at `DELTAS_A_SECOND` for so long."""
     board = Board()
-    app = StitchApp(SessionScreen(board, Idle(), Drafts(None)), Path.cwd(), Settings())
+    app = StitchApp(SessionScreen(board, Idle(), Path.cwd(), Drafts(None)), Path.cwd(), Settings())
     async with app.run_test(size=SIZE) as pilot:
         for event in opening():
             board.add(event)
@@ -143,7 +143,9 @@ async def journal(count: int) -> dict[str, float]:
         path = Path(folder) / "events.jsonl"
         replay.write(path, count)
         board = Board()
-        app = StitchApp(SessionScreen(board, JournalFeed(path), Drafts(None)), Path.cwd(), Settings())
+        app = StitchApp(
+            SessionScreen(board, JournalFeed(path), Path.cwd(), Drafts(None)), Path.cwd(), Settings()
+        )
         async with app.run_test(size=SIZE):
 
             async def read() -> None:

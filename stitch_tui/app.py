@@ -32,7 +32,7 @@ def watch(engine: Engine, project: Path, settings: Settings) -> int:
 
 def show(feed: Feed, project: Path, settings: Settings, drafts: Drafts) -> int:
     """Show a session until the viewer leaves; the process's exit code."""
-    return _run(StitchApp(SessionScreen(Board(), feed, drafts), project, settings))
+    return _run(StitchApp(SessionScreen(Board(), feed, project, drafts), project, settings))
 
 
 def start(project: Path, settings: Settings) -> int:

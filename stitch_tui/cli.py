@@ -15,6 +15,7 @@ import typer
 from stitch_tui import __version__
 from stitch_tui.commands import (
     ctl,
+    edit,
     engine,
     history,
     project,
@@ -40,6 +41,7 @@ app = typer.Typer(
 _ParseError = typer.BadParameter.__mro__[2]
 
 AUTO_HELP = "Run headless: stitch --auto [REF] [OPTIONS]; see stitch --auto --help."
+PLAIN_HELP = "The running session as lines, steered by typed ones: for screen readers and dumb terminals."
 START = """\
 No engine runs in this directory.
 
@@ -74,6 +76,7 @@ def invoke(arguments: Sequence[str]) -> int:
 def root(
     context: typer.Context,
     auto: Annotated[bool, typer.Option("--auto", help=AUTO_HELP)] = False,
+    plain: Annotated[bool, typer.Option("--plain", help=PLAIN_HELP)] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Add the traceback to an error.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> int:
@@ -81,6 +84,8 @@ def root(
         typer.echo(f"stitch {__version__}")
         return ExitCode.GOAL_MET
     if context.invoked_subcommand is None:
+        if plain or os.environ.get("TERM") == "dumb":
+            return engine.plain()
         if sys.stdin.isatty() and sys.stdout.isatty():
             return _opened()
         typer.echo(START)
@@ -94,6 +99,7 @@ app.command(epilog="Example: stitch status --json")(engine.status)
 app.command(epilog="Example: stitch attach --json")(engine.attach)
 app.command(epilog="Example: stitch stop")(engine.stop)
 app.command(epilog="Example: stitch view --json")(engine.view)
+app.command(epilog="Example: EDITOR=code stitch edit s01")(edit.edit)
 app.command(epilog="Example: stitch pause")(ctl.pause)
 app.command(epilog="Example: stitch resume")(ctl.resume)
 app.add_typer(ctl.ctl, name="ctl")

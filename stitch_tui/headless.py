@@ -69,13 +69,19 @@ class NdjsonPrinter:
 
 
 class PlainPrinter:
-    """A line for each iteration on stderr; at the end the result and what to do next on stdout."""
+    """A line for each iteration on stderr; at the end the result and what to do next on stdout.
 
-    def __init__(self, progress: IO[str] | None = None, answer: IO[str] | None = None) -> None:
+    Args:
+        live: on a terminal, say what goes on in a line that changes.
+    """
+
+    def __init__(
+        self, progress: IO[str] | None = None, answer: IO[str] | None = None, *, live: bool = True
+    ) -> None:
         self._progress, self._answer = progress or sys.stderr, answer or sys.stdout
         self._session = Session()
         self._failure = ""
-        self._live = self._progress.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = live and self._progress.isatty() and os.environ.get("TERM") != "dumb"
 
     @contextmanager
     def ending(self) -> Iterator[None]:

@@ -144,6 +144,23 @@ def state_of(project: Path, session: str) -> Session:
     return events.fold(journal.read(journal.path_of(project, session)))
 
 
+def kernel_path(project: Path, session: Session, subtask: str) -> Path:
+    """A subtask's ``.cu`` in the session's work folder, which the engine watches; made where it is missing.
+
+    Raises:
+        UsageError: no code was written for it yet.
+    """
+    path = project / ".stitch" / "work" / session.id / "kernels" / f"{subtask}.cu"
+    if not path.is_file():
+        tried = [session.best_of(session.subtask(subtask)), *reversed(session.attempts_of(subtask))]
+        source = next((i.candidate.source for i in tried if i and i.candidate), None)
+        if source is None:
+            raise UsageError("no code yet", where=subtask)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    return path
+
+
 def known(project: Path, most: int) -> Iterator[Known]:
     """The latest sessions, the one written last first; each costs two reads, however long it is."""
     for name in islice(journal.sessions(project), most):

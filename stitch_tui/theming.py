@@ -14,24 +14,23 @@ DEFAULT = "stitch-night"
 
 def textual_theme(palette: Palette) -> Theme:
     """A palette as Textual knows it."""
-    variables = dict(BUILTIN_THEMES["ansi-dark"].variables) if palette.ansi else {}
-    for key, value in (themes.VARIABLES | palette.variables).items():
-        variables[key] = _resolved(palette, value)
     core = {name: palette.colors[name] for name in themes.COLORS if name in palette.colors}
-    return Theme(
+    theme = Theme(
         name=palette.name,
         primary=core.pop("primary"),
         **core,  # type: ignore[arg-type]  # as `themes.read` checked
         boost="ansi_default" if palette.ansi else None,
         dark=palette.dark,
         ansi=palette.ansi,
-        variables=variables,
+        variables=dict(BUILTIN_THEMES["ansi-dark"].variables) if palette.ansi else {},
     )
-
-
-def _resolved(palette: Palette, value: str) -> str:
-    """``$success`` as the palette's own colour."""
-    return palette.colors.get(value[1:], value) if value.startswith("$") else value
+    wanted = themes.VARIABLES | palette.variables
+    known = palette.colors
+    if any(value[1:] not in known for value in wanted.values() if value.startswith("$")):
+        known = theme.to_color_system().generate() | known
+    resolved = {key: known[v[1:]] if v.startswith("$") else v for key, v in wanted.items()}
+    theme.variables.update(resolved)
+    return theme
 
 
 def register(app: App[None]) -> list[str]:

@@ -94,7 +94,8 @@ def read(path: Path) -> Palette:
         for key, value in given.items():
             _require(key in known, path, f"no colour {key!r}; there is {', '.join(known)}")
             is_color = isinstance(value, str) and _COLOR.fullmatch(value) is not None
-            _require(is_color, path, f"{key} = {value!r} is no colour")
+            named = not is_color or not value.startswith("$") or value[1:] in COLORS
+            _require(is_color and named, path, f"{key} = {value!r} is no colour")
     _require("primary" in data, path, "primary is missing")
     return Palette(name, label, dark, data, variables, ansi)
 

@@ -6,6 +6,7 @@ from stitch_tui.agents.builtin import coder, planner
 from stitch_tui.agents.builtin.planner import Leftover, Proposal
 from stitch_tui.agents.roles import CodeBrief, PlanBrief
 from stitch_tui.agents.state import Candidate, Plan, Session, Subtask, Uncovered
+from stitch_tui.tools.iteration import Kind
 
 
 class BuiltinPlanner:
@@ -30,9 +31,8 @@ class BuiltinCoder:
         self._coder = coder.BuiltinCoder()
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
-        attempt = self._coder.attempt(
-            brief.graph, brief.subtask.region, len(brief.attempts), device=brief.device
-        )
+        tried = sum(attempt.kind is not Kind.HUMAN for attempt in brief.attempts)
+        attempt = self._coder.attempt(brief.graph, brief.subtask.region, tried, device=brief.device)
         if attempt is None:
             return None
         return Candidate(source=attempt.source, strategy=attempt.strategy, note=attempt.note)

@@ -47,6 +47,24 @@ def attach(json: Json = False) -> int:
         return 0
 
 
+def plain() -> int:
+    """Print the running session as lines and do what typed lines say; exits with the session's exit code."""
+    from stitch_tui.linear import LEAVE, Linear
+    from stitch_tui.link import EngineFeed
+    from stitch_tui.session import found
+
+    engine = found(Path.cwd())
+
+    async def watch() -> int:
+        return await Linear(EngineFeed(engine, Path.cwd())).run()
+
+    try:
+        return asyncio.run(watch())
+    except KeyboardInterrupt:
+        typer.echo(LEAVE, err=True)
+        return 0
+
+
 def stop(json: Json = False) -> None:
     """End the run and wait until it has ended; the branch ends with the best iteration."""
     import os

@@ -34,8 +34,9 @@ def show(
 def edit(name: Name) -> None:
     """Open your version of a prompt in $VISUAL or $EDITOR; it is made from the built-in one.
 
-    Without an editor its path is printed.
+    Without an editor or a terminal its path is printed.
     """
+    from stitch_tui import editor
     from stitch_tui.agents import prompting
     from stitch_tui.files import write_atomically
 
@@ -43,7 +44,7 @@ def edit(name: Name) -> None:
     path = prompting.own_path(name)
     if not path.exists():
         write_atomically(path, text)
-    if _edited(str(path)):
+    if editor.edit(path):
         prompting.require_known_sections(name)
     say(str(path))
 
@@ -79,16 +80,3 @@ def reset(name: Name, json: Json = False) -> None:
         say_json({"removed": str(path) if there else None})
     else:
         say(f"removed {path}" if there else f"{name} is the built-in one already")
-
-
-def _edited(path: str) -> bool:
-    """Run the person's editor on a file; False when there is none, or no terminal to run it in."""
-    import os
-    import shlex
-    import subprocess
-    import sys
-
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR", "")
-    if not editor or not sys.stdin.isatty():
-        return False
-    return subprocess.run([*shlex.split(editor), path], check=False).returncode == 0

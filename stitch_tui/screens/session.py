@@ -1,5 +1,6 @@
 """The session screen: plan, code and verdict side by side, what was tried below, the composer at the foot."""
 
+from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from stitch_tui.agents.state import Iteration, Subtask
 from stitch_tui.link import Feed
 from stitch_tui.plain_text import one_line, printable
 from stitch_tui.screens.steering import Steering
+from stitch_tui.tools.errors import StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.wording import GLYPH, percent, times
@@ -33,7 +35,7 @@ DRAWN_HZ = 15
 REST = 3
 """Times what a picture took, until the next one."""
 SAVED_S = 2.0
-ON_SUBTASK = {"approve", "reject", "edit", "redirect", "skip", "move", "restore_best", "undo"}
+ON_SUBTASK = {"approve", "reject", "edit", "edit_code", "redirect", "skip", "move", "restore_best", "undo"}
 STEERING = ON_SUBTASK | {"approve_all", "add", "pause", "stop", "autonomy", "edit_plan"}
 
 
@@ -46,6 +48,7 @@ class SessionScreen(Steering):
         Binding("n", "reject", "Reject", id="decide.reject", tooltip="Reject this proposal."),
         Binding("e", "edit", "Edit", id="plan.edit", tooltip="Edit this subtask in place."),
         Binding("E,ctrl+g", "edit_plan", "Plan", id="plan.editor", tooltip="Plan in $EDITOR.", show=False),
+        Binding("c", "edit_code", "Code", id="code.edit", tooltip="Its .cu in $EDITOR.", show=False),
         Binding("r", "redirect", "Redirect", id="steer.redirect", tooltip="Before the next compile."),
         Binding("R", "redirect(True)", "Now", id="steer.redirect-now", tooltip="Redirect now.", show=False),
         Binding("s", "skip", "Skip", id="plan.skip", tooltip="Leave it to PyTorch, or take it back."),
@@ -69,9 +72,9 @@ class SessionScreen(Steering):
         Binding("escape", "back", "Back", id="view.back", show=False),
     ]
 
-    def __init__(self, board: Board, feed: Feed, drafts: Drafts) -> None:
+    def __init__(self, board: Board, feed: Feed, project: Path, drafts: Drafts) -> None:
         super().__init__(board, feed)
-        self._drafts = drafts
+        self._project, self._drafts = project, drafts
         self._drawn: tuple[object, ...] = ()
         self._follows = True
         self._auto: str | None = None
@@ -265,6 +268,20 @@ class SessionScreen(Steering):
         text = edited(self.app, plan_text.written(self.board.session), "plan.md")
         if text is not None:
             await self.propose_plan(text)
+
+    def action_edit_code(self) -> None:
+        from stitch_tui.editor import edit_from
+        from stitch_tui.session import kernel_path
+
+        if (subtask := self.chosen) is None:
+            return
+        try:
+            path = kernel_path(self._project, self.board.session, subtask.id)
+        except StitchError as error:
+            self.tell(str(error), bad=True)
+            return
+        if edit_from(self.app, path):
+            self.tell("what you saved is judged next")
 
     @property
     def copied(self) -> str:

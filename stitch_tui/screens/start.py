@@ -259,7 +259,7 @@ class StartScreen(Screen[None]):
         self._show(EngineFeed(engine, self._project), Drafts(drafts))
 
     def _show(self, feed: Feed, drafts: Drafts) -> None:
-        self.app.push_screen(SessionScreen(Board(), feed, drafts))
+        self.app.push_screen(SessionScreen(Board(), feed, self._project, drafts))
 
     def _say(self, text: str, *, bad: bool = False) -> None:
         glyph, style = ("✗", "$gate-fail") if bad else ("●", "$accent bold")

@@ -54,6 +54,7 @@ ENTRIES = (
     Entry("edit", "", "edit the selected subtask", "edit"),
     Entry("add", "", "add a subtask to the plan", "add"),
     Entry("plan", "", "edit the plan as Markdown in $EDITOR", "edit_plan"),
+    Entry("code", "", "edit the selected subtask's .cu in $EDITOR: yours is judged next", "edit_code"),
     Entry("log", "", "what was decided, routed and warned of", "log"),
     Entry("history", "", "iterations in git: compare, restore, apply, export", "history"),
     Entry("profile", "", "where the reference's time goes", "profile"),
@@ -66,7 +67,7 @@ ENTRIES = (
     Entry("quit", "", "leave; the run may go on", "leave"),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
-_TARGET = re.compile(r"(?:→|->)?\s*(?:@|subtask\s+)?(s?\d+)\s*:\s*", re.IGNORECASE)
+TARGET = re.compile(r"(?:→|->)?\s*(?:@|subtask\s+)?(s?\d+)\s*:\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def read(line: str, session: Session, chosen: str) -> Order:
 
 def _target(line: str, session: Session, chosen: str) -> tuple[str, str]:
     """``→ subtask 3: text``, ``@s03: text``, ``3: text``; otherwise the selected subtask."""
-    if (match := _TARGET.match(line)) and line[match.end() :].strip():
+    if (match := TARGET.match(line)) and line[match.end() :].strip():
         return subtask_id(match[1], session), line[match.end() :].strip()
     if not chosen:
         raise UsageError("no subtask is selected", advice="write `3: what to do`")

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 from shown_sessions import FakeEngine, in_progress
+from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -17,6 +18,12 @@ from stitch_tui.screens.session import SessionScreen
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.widgets import planner
+
+
+async def finished(app: App[None], *groups: str) -> None:
+    """Wait for the app's workers of these groups."""
+    if working := [worker for worker in app.workers if worker.group in groups]:
+        await app.workers.wait_for_complete(working)
 
 
 @dataclass
@@ -42,8 +49,7 @@ class Shown:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause()
-        orders = [worker for worker in self.app.workers if worker.group == "orders"]
-        await self.app.workers.wait_for_complete(orders)
+        await finished(self.app, "orders")
         self.screen_below.draw()
         await self.pilot.pause()
 
@@ -75,10 +81,10 @@ async def shown(
 ) -> AsyncIterator[Shown]:
     engine = FakeEngine(in_progress() if events is None else events)
     settings = Settings(ui=UiSettings(theme=theme, keymap=keymap or {}))
-    app = StitchApp(SessionScreen(Board(), engine, Drafts(drafts)), Path.cwd(), settings)
+    app = StitchApp(SessionScreen(Board(), engine, Path.cwd(), Drafts(drafts)), Path.cwd(), settings)
     async with app.run_test(size=size) as pilot:
         made = Shown(app, pilot, engine)
-        await app.workers.wait_for_complete([w for w in app.workers if w.group == "feed"])
+        await finished(app, "feed")
         await made.drawn()
         yield made
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from on_screen import finished
 from shown_sessions import SESSION, emulated, in_progress, numbered
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
@@ -60,7 +61,7 @@ async def started(project: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 async def listed(pilot: Pilot[None]) -> None:
     while not pilot.app.screen.query_one("#choice", OptionList).option_count:
         await pilot.pause(0.01)
-    await pilot.app.workers.wait_for_complete([w for w in pilot.app.workers if w.group == "look"])
+    await finished(pilot.app, "look")
     await pilot.pause()
 
 
@@ -115,7 +116,7 @@ def test_an_engine_that_cannot_begin_says_why(project: Path, monkeypatch: pytest
     async def begin() -> None:
         async with started(project, monkeypatch) as pilot:
             await pilot.press("o", *"nets/mlp.py", "enter")
-            await pilot.app.workers.wait_for_complete([w for w in pilot.app.workers if w.group == "start"])
+            await finished(pilot.app, "start")
             await pilot.pause()
             assert "no Model here" in str(pilot.app.screen.query_one("#doing", Static).content)
             assert isinstance(pilot.app.screen, StartScreen)

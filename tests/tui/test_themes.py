@@ -59,6 +59,7 @@ def test_textual_takes_every_theme(palette: Palette) -> None:
         ('primary = "#zzz"', "no colour"),
         ('primary = "#fff"\nfoo = "#fff"', "no colour 'foo'"),
         ('primary = "#fff"\n[variables]\nfoo = "#fff"', "no colour 'foo'"),
+        ('primary = "#fff"\n[variables]\ngain = "$nothing"', "no colour"),
         ('secondary = "#fff"', "primary is missing"),
         ('name = "a b"\nprimary = "#fff"', "name is"),
         ("primary = ", "Invalid value"),
@@ -76,4 +77,7 @@ def test_a_theme_of_the_users_needs_one_colour(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('primary = "#ff8800"')
     [found] = themes.of_user(tmp_path)
     assert isinstance(found, Palette)
-    assert theming.textual_theme(found).variables["gain"]
+    variables = theming.textual_theme(found).variables
+    assert not [name for name, color in variables.items() if color.startswith("$")], (
+        "the rest is made from it"
+    )

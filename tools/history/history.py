@@ -70,6 +70,7 @@ class History(Archive):
 
         Args:
             expected: the commit that the session's branch points at, as far as the caller knows.
+            iteration: a *human* one is committed as the repository's user, whatever `author` is.
 
         Raises:
             BranchMoved: it does not: another stitch wrote.
@@ -81,7 +82,8 @@ class History(Archive):
         ref, origin, old = self._branch(session, expected)
         tree = commits.store_tree(self.repository, origin, files)
         text = message(iteration.subject, to_trailers(iteration) + origin_trailers(origin))
-        who = self._who
+        by_hand = iteration.kind is Kind.HUMAN
+        who = commits.identity(self.repository) if by_hand else self._who
         sha = commits.commit_tree(self.repository, tree, expected, text, who)
         commits.advance(self.repository, ref, sha, old, f"stitch: iteration {iteration.iteration}", who)
         self._branches[session] = (ref, origin)

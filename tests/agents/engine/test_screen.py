@@ -25,7 +25,7 @@ WAIT_S = 120.0
 
 def app_on(project: Project, drafts: Path | None = None) -> StitchApp:
     feed = EngineFeed(found(project.folder), project.folder)
-    return StitchApp(SessionScreen(Board(), feed, Drafts(drafts)), project.folder, Settings())
+    return StitchApp(SessionScreen(Board(), feed, project.folder, Drafts(drafts)), project.folder, Settings())
 
 
 async def seen(pilot: Pilot[None], wanted: object) -> None:
