@@ -183,26 +183,27 @@ def _run(subtask: Subtask, program: RowProgram, tune: Tune) -> str:
         "  const unsigned grid = grid_for((r.rows + ROWS - 1) / ROWS);",
         *row_text.forms(program, root),
     ]
-    packed = tune.constants["PACK"] > 1
-    if packed:
-        body += [f"  const bool packed = {row_text.packing(subtask, tensors)};", "  if (packed) {"]
-    for width in ("PACK", "1") if packed else ("1",):
-        if width == "1" and packed:
-            body.append("  } else {")
-        held = {form: call(f"<ITEMS, {width}, {form}, false>", "int") for form in ("PLANES", "SCATTERED")}
-        held["FLAT"] = call(f"<ITEMS, {width}, FLAT, false>", "int")
-        full = call(f"<ITEMS, {width}, FLAT, true>", "int")
-        long = {form: call(f"_long<int, {width}, {form}>", "int") for form in ("FLAT", "PLANES")}
-        long["SCATTERED"] = call(f"_long<int64_t, {width}, SCATTERED>", "int64_t")
-        choices = [
-            f"const int64_t most = LANES * {width} * ITEMS;",
-            "if (flat && r.length == most) {",
-            f"  {full}",
-            "} else if (compact(r) && r.length <= most) {",
-            *row_text.indented(row_text.launches(root, held), 2),
-            "} else {",
-            *row_text.indented(row_text.launches(root, long), 2),
-            "}",
-        ]
-        body += row_text.indented(choices, 4 if packed else 2)
-    return emit.main_function([*body, "  }"] if packed else body)
+    width = "PACK" if tune.constants["PACK"] > 1 else "1"
+    held = {form: call(f"<ITEMS, {width}, {form}, false>", "int") for form in ("FLAT", "PLANES", "SCATTERED")}
+    long = {form: call(f"_long<int, {width}, {form}>", "int") for form in ("FLAT", "PLANES")}
+    long["SCATTERED"] = call(f"_long<int64_t, {width}, SCATTERED>", "int64_t")
+    choices = [
+        f"const int64_t most = LANES * {width} * ITEMS;",
+        "if (flat && r.length == most) {",
+        f"  {call(f'<ITEMS, {width}, FLAT, true>', 'int')}",
+        "} else if (compact(r) && r.length <= most) {",
+        *row_text.indented(row_text.launches(root, held), 2),
+        "} else {",
+        *row_text.indented(row_text.launches(root, long), 2),
+        "}",
+    ]
+    if width == "1":
+        return emit.main_function([*body, *row_text.indented(choices, 2)])
+    alone = [  # other extents than this graph's
+        "if (compact(r) && r.length <= LANES * ITEMS) {",
+        f"  {call('<ITEMS, 1, SCATTERED, false>', 'int')}",
+        "} else {",
+        f"  {call('_long<int64_t, 1, SCATTERED>', 'int64_t')}",
+        "}",
+    ]
+    return emit.main_function([*body, *row_text.if_packed(subtask, tensors, choices, alone)])

@@ -141,17 +141,19 @@ def _run(subtask: Subtask, program: RowProgram, tensors: emit.Border, tune: Tune
         *row_text.forms(program, root),
     ]
     packed = tune.constants["PACK"] > 1
-    if packed:
-        body.append(f"  const bool packed = {row_text.packing(subtask, tensors)};")
     for number, walk in enumerate(program.walks):
         whole = walk.reductions or program.element_stores
         grid = "grid" if whole else "grid.x"
         launch = f"<<<{grid}, block_shape(), 0, stream>>>({arguments});"
-        for width in ("PACK", "1") if packed and whole else ("1",):
-            calls = {
-                form: f"{_name(subtask, number)}<{index}, {width}, {form}>{launch.replace('Index', index)}"
-                for form, index in (("FLAT", "int"), ("PLANES", "int"), ("SCATTERED", "int64_t"))
-            }
-            chosen = "if (packed) " if width == "PACK" else "if (!packed) " if packed and whole else ""
-            body += [f"  {chosen}{{", *row_text.indented(row_text.launches(root, calls), 4), "  }"]
+        width = "PACK" if packed and whole else "1"
+        calls = {
+            form: f"{_name(subtask, number)}<{index}, {width}, {form}>{launch.replace('Index', index)}"
+            for form, index in (("FLAT", "int"), ("PLANES", "int"), ("SCATTERED", "int64_t"))
+        }
+        choices = row_text.launches(root, calls)
+        if width == "1":
+            body += ["  {", *row_text.indented(choices, 4), "  }"]
+        else:
+            alone = calls["SCATTERED"].replace(", PACK,", ", 1,")
+            body += row_text.if_packed(subtask, tensors, choices, [alone])
     return emit.main_function(body)

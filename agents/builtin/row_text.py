@@ -48,6 +48,17 @@ def arranging(subtask: Subtask, tensors: emit.Border, root: RowsRoot) -> str:
     )
 
 
+def if_packed(subtask: Subtask, tensors: emit.Border, packed: list[str], alone: list[str]) -> list[str]:
+    """Host lines that do the first where every operand can be moved in packs, else the second."""
+    return [
+        f"  if ({packing(subtask, tensors)}) {{",
+        *indented(packed, 4),
+        "  } else {",
+        *indented(alone, 4),
+        "  }",
+    ]
+
+
 def packing(subtask: Subtask, tensors: emit.Border) -> str:
     """A C expression: whether every operand can be moved in packs."""
     tests = [

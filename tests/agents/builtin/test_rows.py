@@ -59,6 +59,7 @@ def test_rows_of_every_length_from_one_element_to_more_than_registers_hold(
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("length", [100, 4000, 20000])
 def test_every_strategy_for_every_length(emulator: Emulator, tmp_path: Path, length: int) -> None:
+    torch.manual_seed(length)  # the sum of one row may be near zero
     case = traced(Many(LAST_AXIS), torch.randn(2, length))
     check(emulator, tmp_path, case, rows((3, 37), (2, 4999), (1, 16411)), mode=Mode.FAST)
 
