@@ -122,6 +122,19 @@ class Message(_Data):
     content: str
 
 
+class Work(_Data):
+    """What a region must at least do, and what the device can do at best: its place under the roofline."""
+
+    flops: float
+    """A multiply-add counted as two."""
+    bytes_moved: float
+    """What crosses the region's border, once."""
+    peak_flops: float
+    """Of the device, a second, for the region's type."""
+    bandwidth: float
+    """Of the device's memory, bytes a second."""
+
+
 class Subtask(_Data):
     """A region of the reference that one candidate shall replace."""
 
@@ -135,6 +148,8 @@ class Subtask(_Data):
     """Bound of the whole program's speedup if this subtask took no time."""
     bound_us: float | None = None
     """Roofline bound of the region on the device."""
+    work: Work | None = None
+    """None where the device's peaks are not known, or nobody counted."""
     reduction_length: int = 1
     """Longest sum behind one output element: enters the tolerance."""
     opaque: bool = False

@@ -23,6 +23,7 @@ from stitch_tui.commands import (
     replay,
     run,
     selftest,
+    serve,
     settings,
     verify,
 )
@@ -86,7 +87,7 @@ def root(
     if context.invoked_subcommand is None:
         if plain or os.environ.get("TERM") == "dumb":
             return engine.plain()
-        if sys.stdin.isatty() and sys.stdout.isatty():
+        if _has_screen():
             return _opened()
         typer.echo(START)
         return ExitCode.USAGE
@@ -116,10 +117,16 @@ app.command(epilog="Example: stitch apply best --commit")(history.apply)
 app.command(epilog="Example: stitch export out/ 7")(history.export)
 app.add_typer(history.sessions, name="sessions")
 app.command(epilog="Example: stitch replay 20261130-1000-gated_mlp --device emulator")(replay.replay)
+app.command(epilog="Example: stitch serve --port 8080")(serve.serve)
 app.command(epilog="Example: stitch themes --json")(settings.themes)
 app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
 app.add_typer(prompts.prompts, name="prompts")
+
+
+def _has_screen() -> bool:
+    """Is there a terminal, or a browser that Textual draws for?"""
+    return (sys.stdin.isatty() and sys.stdout.isatty()) or "TEXTUAL_DRIVER" in os.environ
 
 
 def _opened() -> int:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from stitch_tui.agents.builtin import shapes
+from stitch_tui.agents.state import Work
 from stitch_tui.tools import roofline
-from stitch_tui.tools.graph import Graph, Node, Region
+from stitch_tui.tools.graph import DType, Graph, Node, Region
 from stitch_tui.tools.roofline import Peaks
 
 LAUNCH_US = 2.0
@@ -39,13 +40,29 @@ def region_bytes(graph: Graph, region: Region) -> int:
     return sum(graph.spec(v).nbytes for v in (*region.inputs, *region.outputs))
 
 
+def work(graph: Graph, region: Region, peaks: Peaks | None) -> Work | None:
+    """The region's least work as one kernel; None where the device's peaks are not known."""
+    if peaks is None:
+        return None
+    return Work(
+        flops=region_flops(graph, region.nodes),
+        bytes_moved=region_bytes(graph, region),
+        peak_flops=peaks.flops(_widest(graph, region)),
+        bandwidth=peaks.bandwidth,
+    )
+
+
 def bound_us(graph: Graph, region: Region, peaks: Peaks | None) -> float | None:
     """Roofline bound of the region as one kernel; None where the device's peaks are not known."""
     if peaks is None:
         return None
-    dtypes = [graph.spec(value).dtype for value in region.outputs]
-    widest = max(dtypes, key=lambda dtype: dtype.size)
-    return roofline.bound_us(region_flops(graph, region.nodes), region_bytes(graph, region), widest, peaks)
+    flops, moved = region_flops(graph, region.nodes), region_bytes(graph, region)
+    return roofline.bound_us(flops, moved, _widest(graph, region), peaks)
+
+
+def _widest(graph: Graph, region: Region) -> DType:
+    """The widest type of the region's results."""
+    return max((graph.spec(value).dtype for value in region.outputs), key=lambda dtype: dtype.size)
 
 
 def node_us(graph: Graph, node: Node) -> float:

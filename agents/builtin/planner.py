@@ -9,6 +9,7 @@ from stitch_tui.agents.builtin.index_maps import MOVES
 from stitch_tui.agents.builtin.ir import NotFusable, Subtask
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.lower_index import is_copy
+from stitch_tui.agents.state import Work
 from stitch_tui.tools.graph import Graph, InvalidRegion, Node, Region, region_of
 from stitch_tui.tools.roofline import Peaks
 
@@ -31,6 +32,7 @@ class Proposal:
     """Speedup of the whole program if this subtask took no time; inf when it is all there is."""
     bound_us: float | None
     """Roofline bound of the region as one kernel; None without a device."""
+    work: Work | None
     measured: bool
     """False: `share` and `time_us` rest on estimates, since the graph carries no times."""
 
@@ -115,6 +117,7 @@ def _proposal(graph: Graph, region: Region, total: float, device: str, peaks: Pe
         time_us=time,
         amdahl=1 / (1 - share) if share < 1 - 1e-12 else float("inf"),
         bound_us=cost.bound_us(graph, region, peaks),
+        work=cost.work(graph, region, peaks),
         measured=all(graph.node[n].time_us is not None for n in region.nodes),
     )
 

@@ -47,6 +47,7 @@ def _subtask(number: int, proposal: Proposal) -> Subtask:
         share=proposal.share,
         amdahl=proposal.amdahl if proposal.amdahl != float("inf") else None,
         bound_us=proposal.bound_us,
+        work=proposal.work,
     )
 
 

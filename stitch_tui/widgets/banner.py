@@ -1,5 +1,7 @@
 """The line on top: session, device, what is done now, and what waits for a decision."""
 
+import re
+
 from textual.content import Content
 from textual.widgets import Static
 
@@ -9,18 +11,29 @@ from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.board import Board
 from stitch_tui.view.wording import best_ratio, count, times
 
+SHORT_CELLS = 100
+_DATE = re.compile(r"^\d{8}-\d{4}-")
+
 
 class Banner(Static):
     """One line; what does not fit is left out from the right."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
+        self._shown = Board(), ""
 
     def show(self, board: Board, trouble: str) -> None:
         """Draw the line; `trouble` stands in place of the phase while the engine cannot be reached."""
+        self._shown = board, trouble
+        self._draw(board, trouble)
+
+    def on_resize(self) -> None:
+        self._draw(*self._shown)
+
+    def _draw(self, board: Board, trouble: str) -> None:
         session = board.session
         parts: list[tuple[str, str]] = [(" stitch ", "$button-color-foreground on $primary bold")]
-        parts += [(f" {one_line(session.id or 'session')} ", "bold")]
+        parts += [(f" {one_line(self._short(session.id))} ", "bold")]
         parts += [_phase(board, trouble)]
         if waiting := len(board.proposed):
             parts.append((f" {waiting} to decide ", "$background on $waiting bold"))
@@ -34,6 +47,11 @@ class Banner(Static):
         parts.append((" ", ""))
         parts.append((" · ".join(part for part in tail if part), "$muted"))
         self.update(Content.assemble(*_fitting(parts, self.size.width)))
+
+    def _short(self, session: str) -> str:
+        """The session's name, without its date where there is little room."""
+        name = session or "session"
+        return name if self.size.width >= SHORT_CELLS else _DATE.sub("", name)
 
 
 def _phase(board: Board, trouble: str) -> tuple[str, str]:

@@ -1,13 +1,17 @@
 """The footer: the keys that work now, in one line that is drawn at once; a click presses the key."""
 
 from textual import events
+from textual.binding import Binding
 from textual.content import Content, Span
 from textual.style import Style
 from textual.widgets import Static
 
 
 class KeyLine(Static):
-    """Follows the screen's bindings; one widget, where Textual's footer mounts one for each key."""
+    """Follows the screen's bindings; one widget, where Textual's footer mounts one for each key.
+
+    Where there is no room for all, those of the app (leave, help) stay.
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
@@ -25,17 +29,23 @@ class KeyLine(Static):
     def _draw(self) -> None:
         if not (self.is_attached and self.screen.is_mounted and self.screen.is_current):
             return
-        shown: dict[str, Content] = {}
-        room = self.size.width
+        own: dict[str, Content] = {}
+        everywhere: dict[str, Content] = {}
         for active in self.screen.active_bindings.values():
             binding = active.binding
-            if not binding.show or not active.enabled or binding.action in shown:
-                continue
-            key = self.app.get_key_display(binding)
-            entry = Content.assemble((f" {key}", "$accent bold"), (f" {binding.description} ", "$muted"))
-            if room < entry.cell_length:
-                break
+            if binding.show and active.enabled and binding.action not in own:
+                (everywhere if active.node is self.app else own)[binding.action] = self._entry(binding)
+        room = self.size.width - sum(entry.cell_length for entry in everywhere.values())
+        shown = []
+        for entry in own.values():
             room -= entry.cell_length
-            meta = Style.from_meta({"key": binding.key})
-            shown[binding.action] = Content(entry.plain, [*entry.spans, Span(0, len(entry), meta)])
-        self.update(Content("").join(shown.values()))
+            if room < 0:
+                break
+            shown.append(entry)
+        self.update(Content("").join([*shown, *everywhere.values()]))
+
+    def _entry(self, binding: Binding) -> Content:
+        key = self.app.get_key_display(binding)
+        entry = Content.assemble((f" {key}", "$accent bold"), (f" {binding.description} ", "$muted"))
+        meta = Style.from_meta({"key": binding.key})
+        return Content(entry.plain, [*entry.spans, Span(0, len(entry), meta)])

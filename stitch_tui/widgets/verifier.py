@@ -26,6 +26,7 @@ from stitch_tui.view.wording import (
     percent,
     times,
 )
+from stitch_tui.widgets import roofline
 
 FINDINGS = 12
 KERNELS = 8
@@ -41,14 +42,25 @@ class VerifierPane(VerticalScroll, can_focus=True):
         Binding("k", "scroll_up", "Up", show=False),
     ]
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._about: tuple[Iteration | None, Build | None, Subtask | None] = (None, None, None)
+
     def compose(self) -> ComposeResult:
         yield Static(id="verdict-text", markup=False)
 
     def show(self, iteration: Iteration | None, build: Build | None, subtask: Subtask | None) -> None:
         """Show an iteration of `subtask`, or of the program where that is None."""
+        self._about = iteration, build, subtask
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Lines depend on the width, which a pane that is not shown does not have."""
+        self._draw()
+
+    def _draw(self) -> None:
         width = max(self.scrollable_content_region.width, 20)
-        lines = list(_lines(iteration, build, subtask, width))
-        self.query_one("#verdict-text", Static).update(Content("\n").join(lines))
+        self.query_one("#verdict-text", Static).update(Content("\n").join(_lines(*self._about, width)))
 
 
 def _lines(
@@ -68,6 +80,7 @@ def _lines(
     yield from _decision(iteration, verdict)
     yield from _error(verdict, width)
     yield from _timing(verdict, width)
+    yield from _advice(iteration)
     yield from _roofline(verdict, subtask, width)
     yield from _findings(verdict)
     yield from _build(build)
@@ -150,12 +163,29 @@ def _ratio_style(ratio: Ratio) -> str:
     return {"faster": "$gain", "slower": "$regression"}.get(ratio.verdict, "$muted")
 
 
-def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator[Line]:
-    bound = subtask.bound_us if subtask else None
-    if not bound or verdict.timing is None:
+def _advice(iteration: Iteration) -> Iterator[Line]:
+    if (advice := iteration.advice) is None:
         return
-    share = bound / verdict.timing.candidate.median_us
+    yield _section("advice")
+    yield Content.assemble(_label("limit"), (str(advice.bottleneck), "$hot bold"))
+    yield Content.styled(printable(advice.evidence), "$muted")
+    yield Content(printable(f"→ {advice.change}"))
+
+
+def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator[Line]:
+    if subtask is None or not verdict.correct:
+        return
     yield _section("roofline")
+    if verdict.timing is None:
+        yield Content.styled("none: it needs a time", "$muted")
+        return
+    time_us, bound = verdict.timing.candidate.median_us, subtask.bound_us
+    if subtask.work is not None:
+        yield from roofline.drawn(subtask.work, time_us, width)
+    if not bound:
+        yield Content.styled("none: the region's work or the device's peaks are not known", "$muted")
+        return
+    share = bound / time_us
     yield Content.assemble(_label("bound"), (duration_us(bound), ""))
     room = max(min(width - 26, 24), 6)
     style = "$hot" if share >= 0.6 else "$cold"

@@ -64,6 +64,11 @@ class Shown:
         return str(self.app.screen.query_one(selector, Static).content)
 
     @property
+    def notices(self) -> str:
+        """What was said in passing."""
+        return "\n".join(notice.message for notice in self.app._notifications)
+
+    @property
     def picture(self) -> str:
         """Everything on the terminal, as text."""
         rows = self.app.screen._compositor.render_strips()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from stitch_tui.agents import events
 from stitch_tui.agents.commands import Reply
 from stitch_tui.agents.events import Event
-from stitch_tui.agents.state import Candidate, Plan, Subtask, SubtaskState
+from stitch_tui.agents.state import Candidate, Plan, Subtask, SubtaskState, Work
 from stitch_tui.link import Make
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -70,8 +70,19 @@ BROKEN = BETTER.replace("const float4 v = x4[i];", "const float4 v = x4[i]")
 
 def subtask(id: str, title: str, state: SubtaskState, share: float, **more: object) -> Subtask:
     region = Region(nodes=(title.split("+")[0].replace(" ", "_"),), inputs=("x",), outputs=("y",))
-    fields = {"strategy": f"Fuse {title}; keep the row in registers.", "bound_us": share * 400, **more}
+    fields = {
+        "strategy": f"Fuse {title}; keep the row in registers.",
+        "bound_us": share * 400,
+        "work": work(share),
+        **more,
+    }
     return Subtask(id=id, title=title, region=region, state=state, share=share, **fields)  # type: ignore[arg-type]
+
+
+def work(share: float) -> Work:
+    """As of a memory-bound region on an H200."""
+    moved = share * 400e-6 * 4.3e12
+    return Work(flops=moved * 1.5, bytes_moved=moved, peak_flops=495e12, bandwidth=4.3e12)
 
 
 def plan() -> Plan:

@@ -58,7 +58,7 @@ def terminal(tmp_path: Path) -> object:
     ours, theirs = pty.openpty()
     attributes = termios.tcgetattr(theirs)
     process = subprocess.Popen(
-        [sys.executable, "-m", "stitch_tui", "replay"],
+        [sys.executable, "-m", "stitch_tui", "view"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
         stdin=theirs,

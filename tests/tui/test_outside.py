@@ -56,7 +56,7 @@ def test_the_plan_is_edited_in_the_persons_editor(tmp_path: Path, monkeypatch: p
             assert screen.engine.told == [Edit(subtask="s03", title="scores+softmax", generation=0)]
             editor(monkeypatch, tmp_path, "sys.exit(1)")
             await screen.press("ctrl+g")
-            assert "exited 1: nothing changed" in screen.picture
+            assert "exited 1: nothing changed" in screen.notices
 
     asyncio.run(edit())
 
@@ -68,7 +68,7 @@ def test_a_kernel_is_edited_where_the_engine_watches(tmp_path: Path, monkeypatch
         async with shown() as screen:
             screen.screen.planner.choose("s03")
             await screen.press("c")
-            assert "no code yet" in screen.picture
+            assert "no code yet" in screen.notices
             screen.screen.planner.choose("s02")
             await screen.press("c")
 
@@ -88,7 +88,7 @@ def test_copying_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
             assert screen.app._driver
             monkeypatch.setattr(screen.app._driver, "write", written.append)
             await screen.press("2", "y")
-            assert "through the terminal (OSC 52)" in screen.picture
+            assert "through the terminal (OSC 52)" in screen.notices
             code = screen.screen.copied
             sequence = next(text for text in written if "]52;" in text)
             assert sequence.startswith("\x1bPtmux;\x1b\x1b]52;c;")
@@ -96,7 +96,7 @@ def test_copying_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
             assert base64.b64decode(payload).decode() == code
             screen.app.copy("x" * clipboard.OSC_BYTES * 2)
             await screen.pilot.pause()
-            assert "copied.txt" in screen.picture
+            assert "copied.txt" in screen.notices
 
     asyncio.run(copy())
     assert clipboard.save("again").read_text() == "again"
@@ -119,7 +119,7 @@ def test_a_theme_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
             assert border.hex == "#445566", "what is shown follows"
             path.write_text("primary = 1\n")
             async with asyncio.timeout(60):
-                while "mine.toml" not in screen.picture:
+                while "mine.toml" not in screen.notices:
                     await screen.pilot.pause(0.1)
 
     asyncio.run(change())

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from on_screen import shown
-from shown_sessions import attempt, beginning, build_error, correct, in_progress, wrong
+from shown_sessions import attempt, beginning, build_error, correct, in_progress, subtask, wrong
 
 from stitch_tui.agents import events
 from stitch_tui.agents.events import Event
-from stitch_tui.agents.state import Candidate, Plan
+from stitch_tui.agents.state import Candidate, Plan, SubtaskState
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Finding
+from stitch_tui.widgets import roofline
 from stitch_tui.widgets.code_view import CodeView
 from stitch_tui.widgets.coder import CoderPane
 
@@ -242,3 +243,20 @@ def test_verdicts_say_what_they_stand_on() -> None:
             assert "s01.cu:11" in screen.text("#verdict-text")
 
     run(look())
+
+
+def test_the_roofline_shows_where_a_kernel_stands_or_why_it_cannot() -> None:
+    work = subtask("s01", "x", SubtaskState.DONE, 0.4).work
+    assert work
+    ridge = work.peak_flops / work.bandwidth
+    for flops, word in ((work.bytes_moved * ridge * 9, "compute-bound"), (work.bytes_moved, "memory-bound")):
+        case = work.model_copy(update={"flops": flops})
+        bound_us = max(flops / work.peak_flops, work.bytes_moved / work.bandwidth) * 1e6
+        *plot, said = [line.plain for line in roofline.drawn(case, bound_us, 50)]
+        assert word in said
+        assert sum("●" in line for line in plot) == 1
+        assert "┆" not in "".join(plot), "at its bound it stands on the roof"
+        far = "\n".join(line.plain for line in roofline.drawn(case, bound_us * 99, 50))
+        assert "┆" in far
+    assert not list(roofline.drawn(work, 1.0, 20)), "no room"
+    assert not list(roofline.drawn(work.model_copy(update={"flops": 0.0}), 1.0, 50))

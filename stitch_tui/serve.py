@@ -1,0 +1,67 @@
+"""``stitch serve``: the same screens in a browser, for whoever has the token.
+
+Everything is refused that does not carry the token, as a cookie which the first page sets, or that names
+another host: a page from elsewhere reaches neither the screens nor their websocket.
+"""
+
+import hmac
+import secrets
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from textual_serve.server import Server
+
+COOKIE = "stitch"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Guarded(Server):
+    """One viewer process for each page that is open; closing the page ends it and leaves the run alone.
+
+    Args:
+        host: where to listen, and the only host that requests may name.
+        token: who has it may steer the runs of this folder; empty: a new one.
+    """
+
+    def __init__(self, host: str, port: int, token: str = "") -> None:
+        command = shlex.join([sys.executable, "-m", "stitch_tui"])
+        super().__init__(command, host=host, port=port, title="stitch")
+        self.token = token or secrets.token_urlsafe(24)
+        self._hosts = {urlsplit(self.public_url).netloc}
+        if host in ("127.0.0.1", "localhost"):
+            self._hosts |= {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+
+    @property
+    def url(self) -> str:
+        """What to open in a browser."""
+        return f"{self.public_url}/?token={self.token}"
+
+    def initialize_logging(self) -> None:
+        """Nothing: requests carry the token."""
+
+    async def on_startup(self, app: web.Application) -> None:
+        print(f"open {self.url}\nCtrl+C ends the serving; runs go on", flush=True)
+
+    async def _make_app(self) -> web.Application:
+        app = await super()._make_app()
+        app.middlewares.append(self._guard)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin = request.headers.get("Origin", "")
+        if request.host not in self._hosts or (origin and urlsplit(origin).netloc not in self._hosts):
+            raise web.HTTPForbidden(text="another host")
+        if request.path == "/" and self._is_token(request.query.get("token", "")):
+            response = web.HTTPFound("/")
+            response.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
+            raise response
+        if not self._is_token(request.cookies.get(COOKIE, "")):
+            raise web.HTTPForbidden(text="open the address that `stitch serve` printed")
+        return await handler(request)
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self.token.encode())

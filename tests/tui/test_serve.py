@@ -1,0 +1,74 @@
+"""``stitch serve``: only who has the token gets anything, and what a browser gets is the screen."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import WSServerHandshakeError, web
+
+from stitch_tui.serve import COOKIE, Guarded
+
+TOKEN = "the-token-of-this-test"
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[tuple[Guarded, aiohttp.ClientSession]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    guarded = Guarded("127.0.0.1", port, TOKEN)
+    runner = web.AppRunner(await guarded._make_app())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+            yield guarded, client
+    finally:
+        await runner.cleanup()
+
+
+def test_nothing_is_given_without_the_token_or_to_another_host() -> None:
+    async def ask() -> None:
+        async with served() as (guarded, client):
+            for path in ("/", "/static/js/textual.js", "/?token=wrong", "/download/x", "/ws"):
+                async with client.get(guarded.public_url + path) as answer:
+                    assert answer.status == 403, path
+            with pytest.raises(WSServerHandshakeError):
+                await client.ws_connect(f"{guarded.public_url}/ws")
+            async with client.get(guarded.url, allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["Location"]) == (302, "/")
+                cookie = answer.cookies[COOKIE]
+                assert (cookie.value, cookie["samesite"], cookie["httponly"]) == (TOKEN, "Strict", True)
+            async with client.get(guarded.public_url) as answer:
+                page = await answer.text()
+                assert answer.status == 200
+                assert TOKEN not in page
+            for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+                async with client.get(guarded.public_url, headers=headers) as answer:
+                    assert answer.status == 403, headers
+                with pytest.raises(WSServerHandshakeError):
+                    await client.ws_connect(f"{guarded.public_url}/ws", headers=headers)
+
+    asyncio.run(ask())
+
+
+def test_the_websocket_carries_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+
+    async def look() -> None:
+        async with served() as (guarded, client), asyncio.timeout(60):
+            async with client.get(guarded.url):
+                pass
+            seen = b""
+            async with client.ws_connect(f"{guarded.public_url}/ws?width=80&height=24") as line:
+                while b"Begin or go on" not in seen:
+                    message = await line.receive()
+                    if message.type is aiohttp.WSMsgType.BINARY:
+                        seen += message.data
+
+    asyncio.run(look())
