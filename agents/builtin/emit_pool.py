@@ -1,10 +1,13 @@
 """Pooling: the maximum or the mean over a window, with pointwise work on the result."""
 
+import math
+
 from stitch_tui.agents.builtin import c_scalar, emit
 from stitch_tui.agents.builtin.ir import PoolRoot, Subtask, Tune
 from stitch_tui.tools.graph import Graph
 
-_AXES = ("D", "H", "W")
+MOST_UNROLLED = 27
+"""Elements of a window that is written out, so that all its reads are in flight at once."""
 
 
 def strategies(subtask: Subtask) -> list[Tune]:
@@ -51,6 +54,13 @@ def _geometry(root: PoolRoot) -> str:
     lines += [emit.table(name, numbers) for name, numbers in sides.items()]
     flags = {"ADAPTIVE": root.adaptive, "CEIL": root.ceil, "COUNT_PADDING": root.count_padding}
     lines += [f"constexpr bool {name} = {str(flag).lower()};" for name, flag in flags.items()]
+    fixed = math.prod(root.sizes) if root.sizes else 0
+    inside = not (root.ceil or any(root.padding))
+    lines += [
+        f"constexpr int WINDOW = {fixed};  // elements of each window, if all have as many",
+        f"constexpr bool UNROLLED = {str(0 < fixed <= MOST_UNROLLED).lower()};",
+        f"constexpr bool INSIDE = {str(inside).lower()};  // no window reaches past the input",
+    ]
     return "\n".join(
         [*lines, f"[[maybe_unused]] constexpr int DIVISOR = {root.divisor};  // 0: the size of the window"]
     )
@@ -89,12 +99,23 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
     const Side w = side_at(plane, 2, int(point - above * width));
     const Index base = outer_place(plane, outer);
     float value = @START@;
-    for (int z = d.first; z < d.end; z += dilation_of(0)) {
-      for (int y = h.first; y < h.end; y += dilation_of(1)) {
+    if constexpr (UNROLLED) {
+#pragma unroll
+      for (int i = 0; i < WINDOW; ++i) {
+        const int z = d.start + i / (size_of(2) * size_of(1)) * dilation_of(0);
+        const int y = h.start + i / size_of(2) % size_of(1) * dilation_of(1);
+        const int x = w.start + i % size_of(2) * dilation_of(2);
+        const Index place = base + z * steps[0] + y * steps[1] + x * steps[2];
+        if (INSIDE || (d.holds(z) && h.holds(y) && w.holds(x))) value = @STEP@;
+      }
+    } else {
+      for (int z = d.first; z < d.end; z += dilation_of(0)) {
+        for (int y = h.first; y < h.end; y += dilation_of(1)) {
 #pragma unroll 4
-        for (int x = w.first; x < w.end; x += dilation_of(2)) {
-          const Index place = base + z * steps[0] + y * steps[1] + x * steps[2];
-          value = @STEP@;
+          for (int x = w.first; x < w.end; x += dilation_of(2)) {
+            const Index place = base + z * steps[0] + y * steps[1] + x * steps[2];
+            value = @STEP@;
+          }
         }
       }
     }@END@

@@ -9,6 +9,8 @@ struct Plane {
 struct Side {
   int first, end;
   int padded;  // elements, with those of the padding
+  int start;   // with the padding
+  __device__ __forceinline__ bool holds(int place) const { return place >= first && place < end; }
 };
 __device__ __forceinline__ Side side_at(const Plane& p, int d, int index) {
   const int extent = int(p.in[d]);
@@ -16,13 +18,13 @@ __device__ __forceinline__ Side side_at(const Plane& p, int d, int index) {
     const int out = int(p.out[d]);
     const int first = int(int64_t(index) * extent / out);
     const int end = int(((int64_t(index) + 1) * extent + out - 1) / out);
-    return {first, end, end - first};
+    return {first, end, end - first, first};
   }
   const int start = index * step_of(d) - padding_of(d);
   const int whole = start + (size_of(d) - 1) * dilation_of(d) + 1;
   const int limit = extent + padding_of(d);
   const int skipped = start < 0 ? (-start + dilation_of(d) - 1) / dilation_of(d) : 0;
-  return {start + skipped * dilation_of(d), whole < extent ? whole : extent, (whole < limit ? whole : limit) - start};
+  return {start + skipped * dilation_of(d), whole < extent ? whole : extent, (whole < limit ? whole : limit) - start, start};
 }
 
 // Elements by which a sum is divided.
