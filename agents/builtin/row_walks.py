@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stitch_tui.agents.builtin import c_scalar, emit
 from stitch_tui.agents.builtin.ir import REDUCTIONS, Instr, Register, Store, Subtask, constant_along_rows
-from stitch_tui.agents.builtin.moments import in_one_pass
+from stitch_tui.agents.builtin.one_pass import in_one_pass
 from stitch_tui.tools.graph import Graph
 
 _OPERATION = {
@@ -18,6 +18,7 @@ _OPERATION = {
     "argmax_of": "HighestPlace",
     "argmin_of": "LowestPlace",
     "moments": "Moments",
+    "exponentials": "Exponentials",
 }
 _CHEAP = frozenset({"add", "sub", "mul", "neg", "abs", "max", "min", "cast"})
 """Computed again from one value of the row rather than kept in a register beside it."""
