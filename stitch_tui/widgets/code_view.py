@@ -13,7 +13,7 @@ from textual.strip import Strip
 from stitch_tui.plain_text import printable
 from stitch_tui.view.alignment import Row, pairs
 from stitch_tui.view.highlighting import KINDS, Highlights
-from stitch_tui.view.listing import Fold, Item, Remark, fold_text, hunks
+from stitch_tui.view.listing import Fold, Item, Remark, fold_text, is_marked
 
 TAB = "    "
 SPLIT_CELLS = 110
@@ -250,7 +250,7 @@ class CodeView(ScrollView, can_focus=True):
 def _changed(line: Line) -> bool:
     if isinstance(line, tuple):
         return any(row is None or row.sign != " " for row in line)
-    return bool(hunks([line]))
+    return is_marked(line)
 
 
 def _paired(items: Sequence[Item]) -> list[Line]:

@@ -37,7 +37,7 @@ class IterationTable(DataTable[Text]):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False)
-        self._drawn: tuple[int, int, str, str] = (-1, -1, "", "")
+        self._drawn = (-1, "")
         self._when = 0.0
         self._keys: dict[str, tuple[float | str, ...]] = {}
         self._order = 0
@@ -47,12 +47,12 @@ class IterationTable(DataTable[Text]):
         for name in COLUMNS:
             self.add_column(Text(name), key=name)
 
-    def update_from(self, board: Board, subtask: str) -> None:
-        """Show the iterations of `subtask`; all of them for ``*``."""
+    def update_from(self, board: Board) -> None:
+        """Show the newest iterations of the session."""
         every = board.session.iterations
-        chosen = list(every[-SHOWN:]) if subtask == "*" else board.iterations_of(subtask)[-SHOWN:]
+        chosen = list(every[-SHOWN:])
         best = {s.best for s in board.session.subtasks}
-        state = (board.changes, len(chosen), subtask, self.app.theme)
+        state = (board.changes, self.app.theme)
         if state == self._drawn or (self._drawn[0] >= 0 and monotonic() - self._when < APART_S):
             return
         self._drawn, self._when = state, monotonic()

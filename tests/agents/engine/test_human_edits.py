@@ -49,6 +49,8 @@ def test_an_edit_wins_over_the_step_that_runs(project: Project) -> None:
 def test_a_subtask_that_has_ended_is_judged_again_and_other_work_goes_on(project: Project) -> None:
     engine = project.start(hang=[2])
     until(engine, of_type("code.written", 2))
+    code, out, _ = project.said("edit", "s01")
+    assert (code, Path(out.strip())) == (0, kernel(project, "s01")), "without a terminal: where it lies"
     write(kernel(project, "s01"), BY_HAND)
     until(engine, lambda e: e.type == "decision" and e.action == "rewrite")
     assert project.session.iteration(2).outcome is None, "a step on another subtask is not ended"
