@@ -213,7 +213,7 @@ def _build(build: Build | None) -> Iterator[Content]:
     yield _section("build")
     how = "cached" if build.cached else f"{build.seconds:.1f} s"
     style = "$gate-pass" if build.ok else "$gate-fail"
-    arch = f" {build.arch}" if build.arch else ""
+    arch = f", {build.arch}" if build.arch else ""
     yield Content.assemble(
         _label(build.device), ("ok" if build.ok else "failed", style), (f", {how}{arch}", "$muted")
     )
