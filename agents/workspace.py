@@ -12,7 +12,7 @@ from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import PROGRAM, Commit, History, Iteration, Started
 from stitch_tui.tools.history.folders import work_folder
-from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.reference import ReferenceSummary
 from stitch_tui.tools.verdict import Timing, Verdict
 
@@ -50,14 +50,18 @@ class Workspace:
         return path
 
     def edited(self, session: Session, subtask: Subtask) -> str:
-        """A subtask's ``.cu`` as a person left it; empty when what lies there is the engine's."""
+        """A subtask's ``.cu`` as a person left it; empty when it is the engine's, or was judged already."""
         path = self._kernel_path(subtask.id)
         try:
             data = path.read_bytes()
         except OSError:
             return ""
-        ours = [*session.attempts_of(subtask.id), session.best_of(subtask)]
-        sources = {attempt.candidate.source for attempt in ours if attempt and attempt.candidate}
+        known = [*session.attempts_of(subtask.id), session.best_of(subtask)]
+        sources = {
+            attempt.candidate.source
+            for attempt in known
+            if attempt and attempt.candidate and (attempt.verdict or attempt.kind is not Kind.HUMAN)
+        }
         text = data.decode(errors="replace")
         return "" if data == self._written.get(path) or text in sources or not text.strip() else text
 

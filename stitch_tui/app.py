@@ -233,7 +233,7 @@ class StitchApp(App[None]):
             self.notify(str(error), severity="error", markup=False)
             return
         session = self.session
-        restore = session.go_on_from if session and session.board.running else None
+        restore = session.go_on_from if session and session.steerable else None
         self._open(HistoryScreen(history, session.board.session.id if session else "", restore))
 
     def _open(self, screen: Screen[None]) -> None:

@@ -11,7 +11,7 @@ from typing import IO
 
 from stitch_tui.agents import events, goal
 from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
-from stitch_tui.plain_text import columns, one_line
+from stitch_tui.plain_text import columns, count, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.redaction import redacted
@@ -120,7 +120,7 @@ class PlainPrinter:
 
     @_lines.register
     def _(self, event: events.ReferenceProfiled) -> Iterator[str]:
-        about = f"{self._session.reference}, {_count(event.nodes, 'operator')}"
+        about = f"{self._session.reference}, {count(event.nodes, 'operator')}"
         yield _labelled("reference", f"{about}, shapes {', '.join(event.variants)}")
         if event.opaque:
             yield _labelled("note", f"cannot be exported, so it is one subtask: {event.opaque}")
@@ -133,7 +133,7 @@ class PlainPrinter:
             yield _labelled(label, f"{subtask.id}  {subtask.title}{_worth(subtask)}")
             label = ""
         for left in event.plan.uncovered:
-            yield _labelled(label, f"{_count(len(left.nodes), 'operator')} left to PyTorch: {left.reason}")
+            yield _labelled(label, f"{count(len(left.nodes), 'operator')} left to PyTorch: {left.reason}")
             label = ""
         if label:
             yield _labelled(label, "nothing to write a kernel for")
@@ -246,7 +246,7 @@ def _paid(session: Session) -> Iterator[str]:
         counted = "about " if used.estimated else ""
         cost = f", cost {used.cost:.4g}" if used.cost is not None else ""
         tokens = f"{counted}{used.input:,} tokens in, {used.output:,} out"
-        yield f"{role}: {tokens} in {_count(used.calls, 'answer')}{cost}"
+        yield f"{role}: {tokens} in {count(used.calls, 'answer')}{cost}"
 
 
 def _rows(session: Session) -> Iterator[tuple[str, ...]]:
@@ -280,7 +280,7 @@ def _scope(session: Session) -> Iterator[str]:
     kept = [s.region for s in session.plan.subtasks if s.best is not None] if session.plan else []
     nodes = sum(len(region.nodes) for region in kept)
     left = sum(len(u.nodes) for u in session.plan.uncovered) if session.plan else 0
-    covered = f"{_count(len(kept), 'kernel')} for {_count(nodes, 'operator')}"
+    covered = f"{count(len(kept), 'kernel')} for {count(nodes, 'operator')}"
     yield f"{covered}, {left} left to PyTorch" if left else covered
 
 
@@ -332,10 +332,6 @@ def _last(session: Session, subtask: str) -> Iteration | None:
 
 def _commit(shown: Iteration | None) -> str:
     return shown.commit[:SHA] if shown else ""
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _worth(subtask: Subtask) -> str:

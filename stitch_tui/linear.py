@@ -13,13 +13,13 @@ from stitch_tui.agents.events import Event
 from stitch_tui.agents.state import SubtaskState
 from stitch_tui.headless import PlainPrinter
 from stitch_tui.link import Feed
-from stitch_tui.plain_text import columns, one_line
+from stitch_tui.plain_text import columns, count, one_line
 from stitch_tui.session import Gone
 from stitch_tui.tools.errors import StitchError, UsageError
 from stitch_tui.view import orders
 from stitch_tui.view.board import Board
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Order
-from stitch_tui.view.wording import GLYPH, count, headline
+from stitch_tui.view.wording import GLYPH, headline
 
 LEAVE = "detached; the run goes on (stitch, stitch stop)"
 ELSEWHERE = {

@@ -117,19 +117,20 @@ class EngineFeed:
 
 
 class JournalFeed:
-    """A session that is over, from its journal: to look at, not to steer."""
-
-    trouble = ""
+    """A session as its journal left it: to look at, not to steer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.trouble = ""
 
     async def run(self, board: Board) -> None:
         async for event in _in_slices(_read(self._path)):
             board.add(event)
+        if not board.finished:
+            self.trouble = "as its journal stood: nothing is followed here"
 
     async def send(self, make: Make, generation: int) -> Reply:
-        raise UsageError("this session is over", advice="go on with it: stitch --auto --resume")
+        raise UsageError("this is a journal", advice="go on with the session: stitch --auto --resume")
 
 
 async def _read(path: Path) -> AsyncIterator[Event]:

@@ -13,6 +13,12 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split("\n")).replace("\t", " "))
 
 
+def count(number: int, thing: str) -> str:
+    """``1 try``, ``2 tries``."""
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"
+
+
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Lines whose columns are as wide as their longest cell, two blanks between; no trailing blanks.
 

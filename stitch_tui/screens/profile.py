@@ -3,7 +3,7 @@
 from textual.content import Content
 
 from stitch_tui.agents.state import Subtask
-from stitch_tui.plain_text import one_line
+from stitch_tui.plain_text import count, one_line
 from stitch_tui.screens.pages import Page, heading, table
 from stitch_tui.view.board import Board
 from stitch_tui.view.wording import bar, duration_us, percent, times
@@ -22,15 +22,17 @@ class ProfileScreen(Page):
         profile, session = self._board.profile, self._board.session
         if profile is None:
             return Content("the reference has not been measured yet")
-        timed = not session.device.startswith("cuda")
-        kind = "CPU time, which says nothing about a GPU" if timed else f"measured on {session.device}"
-        parts = [Content(f"{profile.nodes} operators, each measured alone: {kind}")]
+        parts = [Content(count(profile.nodes, "operator"))]
         if profile.time_us:
-            parts.append(Content(f"together {duration_us(profile.time_us)}"))
+            total = duration_us(profile.time_us)
+            parts.append(Content(f"each measured alone on {one_line(session.device)}, together {total}"))
+        else:
+            parts.append(Content("not measured: shares are estimates, good for ranking alone"))
         if profile.opaque:
             parts.append(Content(f"cannot be exported: {one_line(profile.opaque)}"))
-        parts += [heading("Hottest operators"), table(self._hottest()), heading("Subtasks")]
-        parts.append(table(self._subtasks()))
+        if profile.hottest:
+            parts += [heading("Hottest operators"), table(self._hottest())]
+        parts += [heading("Subtasks"), table(self._subtasks())]
         parts.append(Content.styled("\nNo Nsight profile belongs to this session.", "$muted"))
         return Content("\n").join(parts)
 

@@ -129,7 +129,7 @@ class SessionScreen(Steering):
         """Draw the board if it changed since the last time."""
         board = self.board
         state = (board.changes, board.streamed, self.feed.trouble, self.planner.chosen, self._pinned)
-        self.query_one("#iterations", IterationTable).update_from(board, "*")
+        self.query_one("#iterations", IterationTable).update_from(board)
         if state == self._drawn:
             if board.stream.lines and not board.stream.finished:
                 self._draw_code()
@@ -154,7 +154,7 @@ class SessionScreen(Steering):
         waiting = len(board.proposed)
         self.query_one("#planner").border_subtitle = Content(f"? {waiting} to decide") if waiting else None
         self.composer.aim(subtask.id if subtask else "", subtask.id if subtask else "")
-        offers = (board.running, waiting, subtask.state if subtask else None)
+        offers = (self.steerable, waiting, subtask.state if subtask else None)
         if offers != self._offers:
             self._offers = offers
             self.refresh_bindings()
@@ -196,7 +196,7 @@ class SessionScreen(Steering):
         """What the footer shows is what works now."""
         if not self.is_mounted:
             return True
-        if action in STEERING and not self.board.running:
+        if action in STEERING and not self.steerable:
             return False
         if action in ("approve", "reject"):
             subtask = self.chosen

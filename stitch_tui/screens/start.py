@@ -21,13 +21,12 @@ from stitch_tui.agents import journal, presence
 from stitch_tui.agents.state import Status
 from stitch_tui.config import load
 from stitch_tui.link import EngineFeed, Feed, JournalFeed
-from stitch_tui.plain_text import one_line, printable
+from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.session import Known
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
-from stitch_tui.view.wording import count
 from stitch_tui.widgets.keyline import KeyLine
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from stitch_tui.agents.commands import (
 from stitch_tui.agents.settings import Autonomy
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.link import Feed
+from stitch_tui.plain_text import count
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view import orders, plan_text
 from stitch_tui.view.board import Board
-from stitch_tui.view.wording import count
 from stitch_tui.widgets.ask import AskBar, Choice
 from stitch_tui.widgets.composer import Composer, Field
 from stitch_tui.widgets.planner import SubtaskList
@@ -66,6 +66,11 @@ class Steering(Screen[None]):
     def chosen(self) -> Subtask | None:
         """The selected subtask."""
         return self.board.subtask(self.planner.chosen)
+
+    @property
+    def steerable(self) -> bool:
+        """Is there a run, and can it be reached?"""
+        return self.board.running and not self.feed.trouble
 
     # sending ---------------------------------------------------------------------------------------
 
@@ -180,9 +185,9 @@ class Steering(Screen[None]):
             change()
 
     def action_stop(self, why: str = "") -> None:
-        if not self.board.running:
+        if not self.steerable:
             return
-        best = self._best_to_restore()
+        best = self.chosen.best if self.chosen else None
         choices = [Choice("k", "stop, keep everything", lambda: self.order(orders.stop(why)))]
         if best:
             both = self._restoring(best, orders.stop(why))
@@ -191,12 +196,6 @@ class Steering(Screen[None]):
 
     def _restoring(self, number: int, then: Make) -> Callable[[], None]:
         return lambda: self.order(lambda g: Restore(iteration=number, generation=g), then)
-
-    def _best_to_restore(self) -> int:
-        """The best iteration of the selected subtask when something later was kept; 0: nothing to do."""
-        subtask = self.chosen
-        best = subtask.best if subtask else None
-        return best or 0
 
     def action_restore_best(self) -> None:
         if (subtask := self.chosen) and subtask.best:
@@ -226,7 +225,7 @@ class Steering(Screen[None]):
 
     def asks_before_leaving(self) -> bool:
         """Ask what becomes of the run; not when there is none, nor a second time."""
-        if not self.board.running or self.feed.trouble or self.asks.asking:
+        if not self.steerable or self.asks.asking:
             return False
         self.asks.ask(
             "leave the run?",
@@ -263,7 +262,7 @@ class Steering(Screen[None]):
             return
         self._escaped = monotonic()
         self.planner.focus()
-        if self.board.running and self.board.active:
+        if self.steerable and self.board.active:
             self.tell("Esc again cancels the current step")
 
     # the composer ----------------------------------------------------------------------------------

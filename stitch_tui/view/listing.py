@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from stitch_tui.plain_text import printable
+from stitch_tui.plain_text import count, printable
 from stitch_tui.tools.verdict import Build, Finding, KernelFacts, Verdict
 from stitch_tui.view.alignment import Row
-from stitch_tui.view.wording import bytes_text, count
+from stitch_tui.view.wording import bytes_text
 
 CONTEXT = 3
 """Unchanged lines that stay on both sides of a change when the rest is folded."""
@@ -107,18 +107,8 @@ def folded(items: Sequence[Row | Remark], context: int = CONTEXT) -> list[Item]:
     return result
 
 
-def hunks(items: Sequence[Item]) -> list[int]:
-    """Indexes at which changes or faults begin."""
-    found, inside = [], False
-    for n, item in enumerate(items):
-        marked = _marked(item)
-        if marked and not inside:
-            found.append(n)
-        inside = marked
-    return found
-
-
-def _marked(item: Item) -> bool:
+def is_marked(item: Item) -> bool:
+    """Is it a change or a fault: what a person goes to next?"""
     return (isinstance(item, Row) and item.sign != " ") or (isinstance(item, Remark) and item.kind == "error")
 
 

@@ -110,7 +110,3 @@ def iteration_title(iteration: Iteration) -> str:
     """``#7 s03 attempt 2``."""
     about = f"{iteration.subtask} attempt {iteration.attempt}" if iteration.subtask else "program"
     return f"#{iteration.number} {about}"
-
-
-def count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -74,13 +74,14 @@ class AskBar(Widget, can_focus=True):
                 self.answer(choice)
 
     def on_key(self, event: events.Key) -> None:
-        """Answer keys only; anything else is kept from the panes while a question stands."""
+        """Answer keys only; other characters are kept from the panes while a question stands."""
         if not self.asking:
             return
         chosen = next((c for c in self._choices if c.key == event.character), None)
         if chosen is None and event.key == "escape":
             chosen = NO
-        if chosen:
+        if chosen or event.is_printable:
             event.stop()
             event.prevent_default()
+        if chosen:
             self.answer(chosen)

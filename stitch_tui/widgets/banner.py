@@ -6,10 +6,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from stitch_tui.agents.state import Status
-from stitch_tui.plain_text import one_line
+from stitch_tui.plain_text import count, one_line
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.board import Board
-from stitch_tui.view.wording import best_ratio, count, times
+from stitch_tui.view.wording import best_ratio, times
 
 SHORT_CELLS = 100
 _DATE = re.compile(r"^\d{8}-\d{4}-")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -13,7 +14,7 @@ from textual.strip import Strip
 from stitch_tui.plain_text import printable
 from stitch_tui.view.alignment import Row, pairs
 from stitch_tui.view.highlighting import KINDS, Highlights
-from stitch_tui.view.listing import Fold, Item, Remark, fold_text, hunks
+from stitch_tui.view.listing import Fold, Item, Remark, fold_text, is_marked
 
 TAB = "    "
 SPLIT_CELLS = 110
@@ -149,7 +150,9 @@ class CodeView(ScrollView, can_focus=True):
     def _measure(self, items: Iterable[Item]) -> None:
         for item in items:
             if isinstance(item, Row):
-                self._cells = max(self._cells, len(item.text) + item.text.count("\t") * 3)
+                text = item.text
+                cells = len(text) if text.isascii() else cell_len(text)
+                self._cells = max(self._cells, cells + text.count("\t") * (len(TAB) - 1))
                 self._compared = self._compared or item.old > 0 or item.sign == "+"
                 self._digits = max(self._digits, len(str(max(item.old, item.new))))
 
@@ -250,7 +253,7 @@ class CodeView(ScrollView, can_focus=True):
 def _changed(line: Line) -> bool:
     if isinstance(line, tuple):
         return any(row is None or row.sign != " " for row in line)
-    return bool(hunks([line]))
+    return is_marked(line)
 
 
 def _paired(items: Sequence[Item]) -> list[Line]:

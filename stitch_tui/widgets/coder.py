@@ -10,13 +10,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from stitch_tui.agents.state import Iteration
-from stitch_tui.plain_text import one_line
+from stitch_tui.plain_text import count, one_line
 from stitch_tui.tools.cuda_source import CudaSource
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.alignment import Alignment, changed, diff, plain
 from stitch_tui.view.board import Board, Stream
 from stitch_tui.view.listing import Item, Remark, folded, remarks, with_remarks
-from stitch_tui.view.wording import count, iteration_title
+from stitch_tui.view.wording import iteration_title
 from stitch_tui.widgets.code_view import CodeView
 
 AGAINST = ("best", "previous", "nothing")

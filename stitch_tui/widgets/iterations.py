@@ -37,33 +37,35 @@ class IterationTable(DataTable[Text]):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False)
-        self._drawn: tuple[int, int, str, str] = (-1, -1, "", "")
+        self._drawn = (-1, "")
+        self._shown: list[str] = []
         self._when = 0.0
         self._keys: dict[str, tuple[float | str, ...]] = {}
         self._order = 0
         self._reverse = True
 
-    def on_mount(self) -> None:
-        for name in COLUMNS:
-            self.add_column(Text(name), key=name)
-
-    def update_from(self, board: Board, subtask: str) -> None:
-        """Show the iterations of `subtask`; all of them for ``*``."""
+    def update_from(self, board: Board) -> None:
+        """Show the newest iterations of the session, in the columns that say something."""
         every = board.session.iterations
-        chosen = list(every[-SHOWN:]) if subtask == "*" else board.iterations_of(subtask)[-SHOWN:]
+        chosen = list(every[-SHOWN:])
         best = {s.best for s in board.session.subtasks}
-        state = (board.changes, len(chosen), subtask, self.app.theme)
+        state = (board.changes, self.app.theme)
         if state == self._drawn or (self._drawn[0] >= 0 and monotonic() - self._when < APART_S):
             return
         self._drawn, self._when = state, monotonic()
+        rows = [(i, _cells(i, i.number in best, i is every[-1])) for i in chosen]
+        filled = [name for n, name in enumerate(COLUMNS) if not rows or any(cells[n] for _, cells in rows)]
         cursor = self.cursor_row
-        self.clear()
+        self.clear(columns=filled != self._shown)
+        if filled != self._shown:
+            self._shown = filled
+            for name in filled:
+                self.add_column(Text(name), key=name)
         self._keys = {}
-        for iteration in chosen:
-            kept = iteration.number in best
-            style = self._style(iteration, kept)
-            cells = (Text(text, style) for text in _cells(iteration, kept, iteration is every[-1]))
-            self.add_row(*cells, key=str(iteration.number))
+        for iteration, cells in rows:
+            style = self._style(iteration, iteration.number in best)
+            texts = (Text(cells[COLUMNS.index(name)], style) for name in filled)
+            self.add_row(*texts, key=str(iteration.number))
             self._keys[str(iteration.number)] = _order(iteration)
         self._sorted()
         self.move_cursor(row=min(cursor, self.row_count - 1))
@@ -76,15 +78,16 @@ class IterationTable(DataTable[Text]):
         return "" if color.startswith("ansi") else color
 
     def action_sort(self) -> None:
-        self._order = (self._order + 1) % len(COLUMNS)
+        after = (n % len(COLUMNS) for n in range(self._order + 1, self._order + 1 + len(COLUMNS)))
+        self._order = next(n for n in after if COLUMNS[n] in self._shown)
         self._reverse = COLUMNS[self._order] in ("#", "x best", "x eager")
         self._sorted()
         self.notify(f"sorted by {COLUMNS[self._order]}", timeout=2, markup=False)
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         event.stop()
-        same = event.column_index == self._order
-        self._order, self._reverse = event.column_index, not self._reverse if same else False
+        chosen = COLUMNS.index(str(event.column_key.value))
+        self._order, self._reverse = chosen, not self._reverse if chosen == self._order else False
         self._sorted()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:

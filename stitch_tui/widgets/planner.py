@@ -12,9 +12,9 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from stitch_tui.agents.state import Subtask, SubtaskState
-from stitch_tui.plain_text import one_line
+from stitch_tui.plain_text import count, one_line
 from stitch_tui.view.board import Board
-from stitch_tui.view.wording import GLYPH, bar, count, headline, percent, tone
+from stitch_tui.view.wording import GLYPH, bar, headline, percent, tone
 
 SETTLED_S = 0.4
 """A proposal must have been on screen this long before a key decides on it."""
@@ -158,7 +158,7 @@ class SubtaskList(OptionList):
         )  # fmt: skip
 
     def _second(self, subtask: Subtask, width: int) -> Content:
-        tries = count(subtask.attempts, "try").replace("trys", "tries") if subtask.attempts else ""
+        tries = count(subtask.attempts, "try") if subtask.attempts else ""
         word = f"  {subtask.state}"
         share = subtask.share
         shown = f"{bar(share, _BAR)} {percent(share):>4}" if share is not None and width >= 34 else ""

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from stitch_tui.agents.state import Iteration, Subtask
-from stitch_tui.plain_text import one_line, printable
+from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.tools.verdict import Build, Flag, Ratio, Samples, Verdict
 from stitch_tui.view.listing import plain_name
 from stitch_tui.view.wording import (
@@ -19,7 +19,6 @@ from stitch_tui.view.wording import (
     OUTCOME,
     bar,
     bytes_text,
-    count,
     duration_us,
     interval_us,
     iteration_title,
@@ -31,7 +30,6 @@ from stitch_tui.widgets import roofline
 FINDINGS = 12
 KERNELS = 8
 LABEL = 10
-Line = Content
 
 
 class VerifierPane(VerticalScroll, can_focus=True):
@@ -65,7 +63,7 @@ class VerifierPane(VerticalScroll, can_focus=True):
 
 def _lines(
     iteration: Iteration | None, build: Build | None, subtask: Subtask | None, width: int
-) -> Iterator[Line]:
+) -> Iterator[Content]:
     if iteration is None:
         yield Content.styled("nothing judged yet", "$muted")
         yield from _expected(subtask)
@@ -87,7 +85,7 @@ def _lines(
     yield from _evidence(verdict)
 
 
-def _decision(iteration: Iteration, verdict: Verdict) -> Iterator[Line]:
+def _decision(iteration: Iteration, verdict: Verdict) -> Iterator[Content]:
     style = "$gate-pass bold" if verdict.correct else "$gate-fail bold"
     mark = "✓" if verdict.correct else "✗"
     word = str(verdict.category).replace("_", " ")
@@ -109,7 +107,7 @@ _FLAGS = {
 }
 
 
-def _error(verdict: Verdict, width: int) -> Iterator[Line]:
+def _error(verdict: Verdict, width: int) -> Iterator[Content]:
     passed = sum(trial.passed for trial in verdict.trials)
     if verdict.error is not None and verdict.error_limit:
         share = verdict.error / verdict.error_limit
@@ -129,7 +127,7 @@ def _error(verdict: Verdict, width: int) -> Iterator[Line]:
             yield Content.styled(_indent(one_line(text)), "$gate-fail")
 
 
-def _timing(verdict: Verdict, width: int) -> Iterator[Line]:
+def _timing(verdict: Verdict, width: int) -> Iterator[Content]:
     timing = verdict.timing
     if timing is None:
         return
@@ -146,7 +144,7 @@ def _timing(verdict: Verdict, width: int) -> Iterator[Line]:
         yield Content.styled(_indent(one_line(note)), "$muted")
 
 
-def _baseline(name: str, mark: str, samples: Samples, ratio: Ratio | None, width: int) -> Iterator[Line]:
+def _baseline(name: str, mark: str, samples: Samples, ratio: Ratio | None, width: int) -> Iterator[Content]:
     label = f"{BASELINE.get(name, name):<15}{mark} "
     if ratio is None:
         yield Content.assemble((label, ""), (duration_us(samples.median_us), "$muted"))
@@ -163,7 +161,7 @@ def _ratio_style(ratio: Ratio) -> str:
     return {"faster": "$gain", "slower": "$regression"}.get(ratio.verdict, "$muted")
 
 
-def _advice(iteration: Iteration) -> Iterator[Line]:
+def _advice(iteration: Iteration) -> Iterator[Content]:
     if (advice := iteration.advice) is None:
         return
     yield _section("advice")
@@ -172,7 +170,7 @@ def _advice(iteration: Iteration) -> Iterator[Line]:
     yield Content(printable(f"→ {advice.change}"))
 
 
-def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator[Line]:
+def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator[Content]:
     if subtask is None or not verdict.correct:
         return
     yield _section("roofline")
@@ -195,7 +193,7 @@ def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator
     )  # fmt: skip
 
 
-def _findings(verdict: Verdict) -> Iterator[Line]:
+def _findings(verdict: Verdict) -> Iterator[Content]:
     if not verdict.findings:
         return
     yield _section(count(len(verdict.findings), "finding"))
@@ -209,13 +207,13 @@ def _findings(verdict: Verdict) -> Iterator[Line]:
         yield Content.styled(f"and {len(verdict.findings) - FINDINGS} more", "$muted")
 
 
-def _build(build: Build | None) -> Iterator[Line]:
+def _build(build: Build | None) -> Iterator[Content]:
     if build is None:
         return
     yield _section("build")
     how = "cached" if build.cached else f"{build.seconds:.1f} s"
     style = "$gate-pass" if build.ok else "$gate-fail"
-    arch = f" {build.arch}" if build.arch else ""
+    arch = f", {build.arch}" if build.arch else ""
     yield Content.assemble(
         _label(build.device), ("ok" if build.ok else "failed", style), (f", {how}{arch}", "$muted")
     )
@@ -231,7 +229,7 @@ def _build(build: Build | None) -> Iterator[Line]:
         yield Content.styled(f"  and {len(build.kernels) - KERNELS} more kernels", "$muted")
 
 
-def _evidence(verdict: Verdict) -> Iterator[Line]:
+def _evidence(verdict: Verdict) -> Iterator[Content]:
     yield _section("evidence")
     level = "measured with event and handshake times" if verdict.timing else "not timed"
     yield Content.assemble(_label("level"), (f"{level}; no profile", ""))
@@ -243,7 +241,7 @@ def _evidence(verdict: Verdict) -> Iterator[Line]:
     yield Content.assemble(_label("took"), (f"{verdict.seconds:.1f} s", "$muted"))
 
 
-def _expected(subtask: Subtask | None) -> Iterator[Line]:
+def _expected(subtask: Subtask | None) -> Iterator[Content]:
     """What is known before anything was written."""
     if subtask is None:
         return
@@ -255,7 +253,7 @@ def _expected(subtask: Subtask | None) -> Iterator[Line]:
         yield Content.assemble(_label("bound"), (f"{duration_us(subtask.bound_us)} (roofline)", ""))
 
 
-def _section(title: str) -> Line:
+def _section(title: str) -> Content:
     return Content.assemble(("\n", ""), (title.upper(), "$muted bold"))
 
 

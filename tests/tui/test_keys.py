@@ -51,6 +51,7 @@ PRESSED: list[tuple[str, str, list[object]]] = [
     ("escape escape", "s01", [Redirect(subtask="s02", text="", now=True, generation=0)]),
     ("x escape", "s01", []),
     ("A q z escape", "s01", []),
+    ("x a p n escape", "s05", []),
 ]
 
 

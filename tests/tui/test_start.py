@@ -93,11 +93,15 @@ def test_a_session_is_shown_and_left_for_the_list_again(
             await pilot.press("down")
             offered = {a.binding.action for a in pilot.app.screen.active_bindings.values() if a.enabled}
             assert "go_on" in offered
-            await pilot.press("up", "enter")
-            assert isinstance(pilot.app.screen, SessionScreen)
-            await pilot.press("ctrl+q")
-            await pilot.pause()
-            assert isinstance(pilot.app.screen, StartScreen), "there is no run to ask about"
+            for keys in (["v"], ["up", "enter"]):
+                await pilot.press(*keys)
+                there = pilot.app.screen
+                assert isinstance(there, SessionScreen)
+                await finished(pilot.app, "feed")
+                assert not there.steerable
+                await pilot.press("ctrl+q")
+                await pilot.pause()
+                assert isinstance(pilot.app.screen, StartScreen), "there is no run to ask about"
             await pilot.press("question_mark")
             assert isinstance(pilot.app.screen, HelpScreen)
             assert "/approve" not in picture(pilot)

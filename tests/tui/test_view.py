@@ -19,7 +19,7 @@ from stitch_tui.view.alignment import Alignment, Row, diff, pairs
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.highlighting import Highlights
-from stitch_tui.view.listing import Fold, Remark, folded, hunks, with_remarks
+from stitch_tui.view.listing import Fold, Remark, folded, is_marked, with_remarks
 from stitch_tui.view.versions import differences
 from stitch_tui.view.wording import bar
 
@@ -62,7 +62,7 @@ def test_remarks_stand_at_their_lines_and_unchanged_lines_fold() -> None:
     short = folded(items)
     assert [item for item in short if isinstance(item, Remark)] == [said[2], said[0], said[1]]
     assert sum(item.lines if isinstance(item, Fold) else isinstance(item, Row) for item in short) == 40
-    assert [short[n] for n in hunks(short)] == [said[2], said[1]]
+    assert [item for item in short if is_marked(item)] == [said[2], said[1]]
 
 
 def test_code_is_coloured_by_its_syntax() -> None:

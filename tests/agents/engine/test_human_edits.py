@@ -24,31 +24,37 @@ def write(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def test_an_edit_wins_over_the_step_that_runs(project: Project) -> None:
+def test_an_edit_wins_over_the_step_that_runs_and_is_not_lost_by_a_kill(project: Project) -> None:
     subprocess.run(["git", "-C", str(project.folder), "config", "user.name", "Ada"], check=True)
     subprocess.run(["git", "-C", str(project.folder), "config", "user.email", "ada@example.org"], check=True)
-    engine = project.start(hang=[1], settings={"git": {"author": "A bot <bot@example.org>"}})
+    bot = {"git": {"author": "A bot <bot@example.org>"}}
+    engine = project.start(hang=[1, 2], settings=bot)
     until(engine, of_type("code.written"))
     own = kernel(project, "s01").read_text()
     write(kernel(project, "s01"), own + BY_HAND)
-    engine.communicate(timeout=200)
-    assert engine.returncode == 0
-    cut, mine = project.session.iterations[:2]
-    assert (cut.outcome, cut.verdict) == (Outcome.REDIRECTED, None)
+    until(engine, of_type("code.written"))
+    engine.kill()
+    engine.wait()
+    assert project.run(resume="", settings=bot | {"autonomy": {"mode": "auto"}})[0] == 0
+    turned, killed, mine = project.session.iterations[:3]
+    assert (turned.outcome, turned.verdict) == (Outcome.REDIRECTED, None)
+    assert (killed.kind, killed.outcome) == (Kind.HUMAN, Outcome.CANCELLED)
     assert (mine.kind, mine.outcome, mine.subtask) == (Kind.HUMAN, Outcome.KEPT, "s01")
     assert mine.candidate
     assert (mine.candidate.author, mine.candidate.source) == (Author.HUMAN, own + BY_HAND)
-    assert project.session.subtask("s01").best == 2
+    assert project.session.subtask("s01").best == 3
     authors = [commit.author for commit in project.commits]
-    assert "Ada" in authors[1]
-    assert all("bot" in author for author in (authors[0], *authors[2:]))
+    assert [("Ada" in author, "bot" in author) for author in authors[:4]] == [
+        (False, True), (True, False), (True, False), (False, True),
+    ]  # fmt: skip
     assert project.commits[0].iteration.decision == "rewrite s01 by human"
-    assert project.session.generation == 1
 
 
 def test_a_subtask_that_has_ended_is_judged_again_and_other_work_goes_on(project: Project) -> None:
     engine = project.start(hang=[2])
     until(engine, of_type("code.written", 2))
+    code, out, _ = project.said("edit", "s01")
+    assert (code, Path(out.strip())) == (0, kernel(project, "s01")), "without a terminal: where it lies"
     write(kernel(project, "s01"), BY_HAND)
     until(engine, lambda e: e.type == "decision" and e.action == "rewrite")
     assert project.session.iteration(2).outcome is None, "a step on another subtask is not ended"
