@@ -67,6 +67,6 @@ class Hand:
                 folder, watch_filter=None, step=QUIET_MS, rust_timeout=LOOKS_MS, yield_on_timeout=True
             ):
                 self.look(now=True)
-        except OSError as error:  # no inotify watches are left
-            text = f"files edited by hand are seen only between steps: {error.strerror or error}"
+        except (OSError, ImportError) as error:  # no inotify watches are left, or no watchfiles
+            text = f"files edited by hand are seen only between steps: {getattr(error, "strerror", "") or error}"
             self._record.emit(events.Warned(text=text))
