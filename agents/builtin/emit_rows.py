@@ -14,6 +14,7 @@ from stitch_tui.tools.graph import Graph
 
 WARP = 32
 WANTED = 16
+"""Elements for each thread that the likeliest strategy has; see `_lane_tunes`."""
 MOST_ELEMENTS = 32768
 """Elements that a block holds in registers, of which a thread has 64 at most."""
 MOST_TOGETHER = 4

@@ -1,4 +1,4 @@
-"""f32 products on tensor cores by cuBLASLt, as exact as f32: each factor is the sum of two TF32 numbers.
+"""f32 products on tensor cores by cuBLASLt, with errors of f32's size: a factor is a sum of two TF32 numbers.
 
 Three TF32 products for one of f32 (3xTF32) still take half the time that a GPU with fast tensor cores
 takes for f32; what is left out is 2^-22 of each product.  The parts of weights are made when the weights
