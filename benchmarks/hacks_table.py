@@ -80,4 +80,5 @@ def summary(device: str, result: dict[str, Any]) -> str:
         f" {honest['programs']} honest programs, {judged},"
         f" {len(honest['falsely_rejected_by_the_screen'])} accused by the screen{by_text}."
         + (f" Not run: {', '.join(result['not_run'])}." if result["not_run"] else "")
+        + (f" Of these {note}" if (note := result.get("rows_note")) else "")
     )

@@ -31,6 +31,7 @@ TASK_S = 120
 """Of CPU time, for a task with all its candidates: other work on the machine takes nothing from it."""
 SIZES = (*((cap, BATCH_CAP) for cap in CAPS), (CAPS[0], CAPS[0]))
 """What is tried in turn; the last for those whose batch must be as large as another extent."""
+UNTRIED = "repaired data not tried"
 MODES = ("train", "eval")
 PROBE = ("zeros", "constant", "another input's result", "its input", "a lost tile")
 HEAD = """# What wrong candidates the tasks accept
@@ -197,7 +198,8 @@ def proved(answer: dict[str, Any]) -> str:
     reasons: dict[str, list[str]] = {}
     for name in answer["repaired"]:
         reasons.setdefault(answer["provable"].get(name, "**unexplained**"), []).append(name)
-    return "; ".join(f"{short(names, answer)}: {why}" for why, names in reasons.items())
+    said = [f"{short(names, answer)}: {why}" for why, names in reasons.items()]
+    return "; ".join([*said, *(note for note in answer["notes"] if note.startswith(UNTRIED))])
 
 
 if __name__ == "__main__":

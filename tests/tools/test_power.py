@@ -93,6 +93,12 @@ def test_a_healthy_task_accepts_nothing_wrong(tmp_path: Path) -> None:
     assert found.repaired == []
 
 
+def test_a_reference_whose_results_are_noise_is_named_as_such(tmp_path: Path) -> None:
+    found = measured(tmp_path, "self.line(x) + torch.randn_like(x)", "self.line = nn.Linear(32, 32)")
+    assert found.repaired == []
+    assert "random or with rounding errors" in found.notes[0]
+
+
 def test_a_sign_that_cancels_is_proved(tmp_path: Path) -> None:
     gain = "self.gain = nn.Parameter(torch.randn(32, 1))"
     found = measured(tmp_path, "torch.tanh(x[:, :, None] * self.gain) * self.gain", gain)

@@ -25,6 +25,8 @@ MOST_LAYERS = 60
 """Layers whose weights are flipped, evenly spread where there are more."""
 SAME = 1e-6
 """Relative difference below which two results are the same: what one rounding explains."""
+NOISE = 0.1
+"""A reference's own error above which its results are noise: they tell nothing from anything."""
 CANCELS = 1e-12
 """The same in float64, where a weak influence would still show."""
 
@@ -116,13 +118,20 @@ def _trial(reference: Reference, seed: int, state: State | None) -> Trial:
 
 
 def _repaired(reference: Reference, seed: int, found: Power) -> list[Trial]:
-    """Trials on repaired data; without new inputs where those lead nowhere."""
+    """Trials on repaired data; none where those tell nothing, and a note why."""
     try:
         args = signed_arguments(reference.draw_inputs(seed), seed)
         state = repaired_state(reference, args, seed)
         trials = [_trial(reference, seed + 10 * n + 5, state) for n in range(DRAWS)]
     except Fault as fault:
         found.notes.append(f"repaired data: {fault.what}: {fault.why}")
+        return []
+    error = max(numerics.relative_error(r, e) for t in trials for r, e in zip(t.own, t.truth, strict=True))
+    if error > NOISE:
+        found.notes.append(
+            f"repaired data not tried: the reference itself is {error:.2g} from its float64 result, random or"
+            " with rounding errors of its own size"
+        )
         return []
     if not all(bool(torch.isfinite(r).all()) for t in trials for r in t.own if r.is_floating_point()):
         found.notes.append("repaired data: some results are not finite")
