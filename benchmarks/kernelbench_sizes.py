@@ -57,14 +57,14 @@ def reduced(source: str, folder: Path) -> tuple[str, int]:
     raise Irreducible(f"cap {CAPS[-1]}: {why}")
 
 
-def shrunk(source: str, cap: int) -> str:
-    """The source with large module-level integers replaced."""
+def shrunk(source: str, cap: int, batch: int = BATCH_CAP) -> str:
+    """The source with large module-level integers replaced: at most `cap`, a batch's at most `batch`."""
     tree = ast.parse(source)
     used = _names_in_inputs(tree)
     edits: list[tuple[int, int, int, str]] = []
     for name, value in _constants(tree):
         if name in used:
-            edits += _edits(value, _limit(name.lower(), cap))
+            edits += _edits(value, _limit(name.lower(), cap, batch))
     lines = source.splitlines(keepends=True)
     for line, start, end, text in sorted(edits, reverse=True):
         raw = lines[line - 1].encode()
@@ -86,9 +86,9 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                     yield name.id, item
 
 
-def _limit(name: str, cap: int) -> int:
+def _limit(name: str, cap: int, batch: int) -> int:
     if "batch" in name:
-        return BATCH_CAP
+        return batch
     return GROUPS_CAP if "groups" in name else cap
 
 

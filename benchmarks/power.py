@@ -20,7 +20,7 @@ from typing import Any
 
 import provenance
 import torch
-from kernelbench_sizes import CAPS, shrunk
+from kernelbench_sizes import BATCH_CAP, CAPS, shrunk
 
 from stitch_tui.tools.worker.faults import Fault
 from stitch_tui.tools.worker.power import Power, power_of
@@ -29,6 +29,8 @@ from stitch_tui.tools.worker.reference import Options, Reference
 RESULT = provenance.RESULTS / "power_tasks.json"
 TASK_S = 120
 """Of CPU time, for a task with all its candidates: other work on the machine takes nothing from it."""
+SIZES = (*((cap, BATCH_CAP) for cap in CAPS), (CAPS[0], CAPS[0]))
+"""What is tried in turn; the last for those whose batch must be as large as another extent."""
 MODES = ("train", "eval")
 PROBE = ("zeros", "constant", "another input's result", "its input", "a lost tile")
 HEAD = """# What wrong candidates the tasks accept
@@ -93,8 +95,8 @@ def examined(path: Path) -> dict[str, Any]:
     """The task at the smallest size at which it runs, in both modes where they differ."""
     started, why = time.monotonic(), ""
     with tempfile.TemporaryDirectory() as name:
-        for cap in CAPS:
-            (Path(name) / "task.py").write_text(shrunk(path.read_text(), cap))
+        for cap, batch in SIZES:
+            (Path(name) / "task.py").write_text(shrunk(path.read_text(), cap, batch))
             try:
                 with limited(TASK_S):
                     modes = {

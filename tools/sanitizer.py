@@ -38,7 +38,9 @@ _ASYNCHRONOUS = re.compile(
     r"\bcp\.async\.bulk\b|\bcp_async_bulk|\bwgmma\b|\bCUtensorMap\b|[<\"](?:cutlass|cute)/"
 )
 _NAMED_BARRIER = re.compile(r"\bbar(?:rier)?\.(?:cta\.)?(?:sync|arrive)\b|NamedBarrier|\bmbarrier\b")
+_LIBRARY = re.compile(r"\bcublasLt\w+\s*\(")
 UNFIT = {
+    "initcheck": (_LIBRARY, "it does not see what a library's kernels write by bulk copies"),
     "racecheck": (
         _ASYNCHRONOUS,
         "it does not follow bulk copies and wgmma, and sees races in correct kernels",

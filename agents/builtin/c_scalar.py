@@ -30,6 +30,8 @@ _FLOAT = {
     "abs": "fabsf({0})",
     "mean_of": "{0}.mean",
     "squares_of": "{0}.squares",
+    "top_of": "{0}.top",
+    "total_of": "{0}.total",
     "round": "rintf({0})",
     "sign": "sign_of({0})",
     "pow": "powf({0}, {1})",

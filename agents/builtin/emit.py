@@ -214,7 +214,7 @@ def main_function(body: Sequence[str]) -> str:
         [
             'extern "C" int stitch_run(const stitch_call* call) {',
             "  if (!expected(call)) return STITCH_BAD_CALL;",
-            "  const cudaStream_t stream = (cudaStream_t)call->stream;",
+            "  [[maybe_unused]] const cudaStream_t stream = (cudaStream_t)call->stream;",
             *body,
             "  return cudaGetLastError() == cudaSuccess ? STITCH_OK : STITCH_CUDA_ERROR;",
             "}",

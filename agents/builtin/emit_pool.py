@@ -1,10 +1,13 @@
 """Pooling: the maximum or the mean over a window, with pointwise work on the result."""
 
+import math
+
 from stitch_tui.agents.builtin import c_scalar, emit
 from stitch_tui.agents.builtin.ir import PoolRoot, Subtask, Tune
 from stitch_tui.tools.graph import Graph
 
-_AXES = ("D", "H", "W")
+MOST_UNROLLED = 27
+"""Elements of a window that is written out, so that all its reads are in flight at once."""
 
 
 def strategies(subtask: Subtask) -> list[Tune]:
@@ -51,6 +54,13 @@ def _geometry(root: PoolRoot) -> str:
     lines += [emit.table(name, numbers) for name, numbers in sides.items()]
     flags = {"ADAPTIVE": root.adaptive, "CEIL": root.ceil, "COUNT_PADDING": root.count_padding}
     lines += [f"constexpr bool {name} = {str(flag).lower()};" for name, flag in flags.items()]
+    fixed = math.prod(root.sizes) if root.sizes else 0
+    inside = not (root.ceil or any(root.padding))
+    lines += [
+        f"constexpr int WINDOW = {fixed};  // elements of each window, if all have as many",
+        f"constexpr bool UNROLLED = {str(0 < fixed <= MOST_UNROLLED).lower()};",
+        f"constexpr bool INSIDE = {str(inside).lower()};  // no window reaches past the input",
+    ]
     return "\n".join(
         [*lines, f"[[maybe_unused]] constexpr int DIVISOR = {root.divisor};  // 0: the size of the window"]
     )
@@ -60,7 +70,7 @@ def _kernel(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
     c_type = c_scalar.C_TYPE[root.dtype]
     parameters = ",\n    ".join(
         [
-            *("Space space", "Plane plane", "int64_t count"),
+            *("Space space", "Plane plane", "Index count"),
             f"const {c_type}* __restrict__ input",
             *emit.parameters(tensors, subtask.accesses),
         ]
@@ -76,27 +86,40 @@ def _kernel(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
 _MEAN = """
     value /= float(DIVISOR ? DIVISOR : window_size(plane, d, h, w));"""
 _LOOP = """\
+template <typename Index>
 __global__ void __launch_bounds__(THREADS) @NAME@(
     @PARAMETERS@) {
-  for (int64_t point = (int64_t)blockIdx.x * THREADS + threadIdx.x; point < count;
-       point += (int64_t)gridDim.x * THREADS) {
-    const int64_t above = quotient(point, plane.out[2]), high = quotient(above, plane.out[1]);
-    const int64_t outer = quotient(high, plane.out[0]);
-    const Side d = side_at(plane, 0, int(high - outer * plane.out[0]));
-    const Side h = side_at(plane, 1, int(above - high * plane.out[1]));
-    const Side w = side_at(plane, 2, int(point - above * plane.out[2]));
-    const int64_t base = outer_place(plane, outer);
+  const Index depth = Index(plane.out[0]), height = Index(plane.out[1]), width = Index(plane.out[2]);
+  const Index steps[3] = {Index(plane.stride[0]), Index(plane.stride[1]), Index(plane.stride[2])};
+  for (Index point = (Index)blockIdx.x * THREADS + threadIdx.x; point < count;
+       point += (Index)gridDim.x * THREADS) {
+    const Index above = quotient(point, width), high = quotient(above, height), outer = quotient(high, depth);
+    const Side d = side_at(plane, 0, int(high - outer * depth));
+    const Side h = side_at(plane, 1, int(above - high * height));
+    const Side w = side_at(plane, 2, int(point - above * width));
+    const Index base = outer_place(plane, outer);
     float value = @START@;
-    for (int z = d.first; z < d.end; z += dilation_of(0)) {
-      for (int y = h.first; y < h.end; y += dilation_of(1)) {
+    if constexpr (UNROLLED) {
+#pragma unroll
+      for (int i = 0; i < WINDOW; ++i) {
+        const int z = d.start + i / (size_of(2) * size_of(1)) * dilation_of(0);
+        const int y = h.start + i / size_of(2) % size_of(1) * dilation_of(1);
+        const int x = w.start + i % size_of(2) * dilation_of(2);
+        const Index place = base + z * steps[0] + y * steps[1] + x * steps[2];
+        if (INSIDE || (d.holds(z) && h.holds(y) && w.holds(x))) value = @STEP@;
+      }
+    } else {
+      for (int z = d.first; z < d.end; z += dilation_of(0)) {
+        for (int y = h.first; y < h.end; y += dilation_of(1)) {
 #pragma unroll 4
-        for (int x = w.first; x < w.end; x += dilation_of(2)) {
-          const int64_t place = base + z * plane.stride[0] + y * plane.stride[1] + x * plane.stride[2];
-          value = @STEP@;
+          for (int x = w.first; x < w.end; x += dilation_of(2)) {
+            const Index place = base + z * steps[0] + y * steps[1] + x * steps[2];
+            value = @STEP@;
+          }
         }
       }
     }@END@
-    int64_t at[OPERANDS] = {};
+    Index at[OPERANDS] = {};
     locate(space, 0, space.rank, point, at);
 @EPILOGUE@
   }
@@ -127,7 +150,12 @@ def _run(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
     accesses = subtask.accesses
     where = tensors.inputs[root.value].where
     pointer = f"(const {c_scalar.C_TYPE[root.dtype]}*){where}.data"
-    arguments = ", ".join(["space", "plane", "count", pointer, *emit.arguments(tensors, accesses)])
+    operands = ", ".join([pointer, *emit.arguments(tensors, accesses)])
+    configured, name = "<<<grid, THREADS, 0, stream>>>", emit.kernel_name(subtask)
+    launches = [
+        f"{name}<{index}>{configured}(space, plane, {index}(count), {operands});"
+        for index in ("int", "int64_t")
+    ]
     body = [
         "  Space space = empty_space();",
         *emit.widening(tensors, accesses),
@@ -139,6 +167,10 @@ def _run(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
         f"  if (!plane_of(plane, space, {where})) return STITCH_UNSUPPORTED_SHAPE;",
         "  coalesce(space, 0, RANK);",
         "  const unsigned grid = grid_for((count + THREADS - 1) / THREADS);",
-        f"  {emit.kernel_name(subtask)}<<<grid, THREADS, 0, stream>>>({arguments});",
+        f"  if (compact(space, {where}, count)) {{",
+        f"    {launches[0]}",
+        "  } else {",
+        f"    {launches[1]}",
+        "  }",
     ]
     return emit.main_function(body)

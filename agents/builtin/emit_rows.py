@@ -14,12 +14,12 @@ from stitch_tui.tools.graph import Graph
 
 WARP = 32
 WANTED = 16
-MOST_ELEMENTS = 16384
+MOST_ELEMENTS = 32768
 """Elements that a block holds in registers, of which a thread has 64 at most."""
 MOST_TOGETHER = 4
 """Packs of later walks that a thread reads ahead; more would cost too many registers."""
-FEW_ROWS, LONG_ROW = 264, 8192
-"""Fewer rows than two for each multiprocessor of an H200, each longer than this, are cut first."""
+FEW_ROWS, LONG_ROW = 128, 8192
+"""Fewer rows than one for each multiprocessor of an H200, each longer than this, are cut first."""
 PACK_BYTES = 16
 
 
@@ -97,9 +97,10 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
 
 
 def _held_kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, items: int) -> str:
+    needed = program.needed_for(program.walks, row_stores=True)
     template = "template <int COUNT, int VEC, Form FORM, bool FULL>"
     lines = row_text.signature(subtask, program, template, "", "int")
-    lines += ["  using Index = int;", *row_text.start_of_row(program)]
+    lines += ["  using Index = int;", *row_text.start_of_row(program, needed)]
     for k in program.later:
         lines.append(f"    {program.instrs[k].register.value} keep{k}[COUNT][VEC];")
     for number, walk in enumerate(program.walks):
@@ -108,7 +109,7 @@ def _held_kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, items: i
         lines += row_text.indented(_held_walk(program, walk, root, together=together), 4)
         lines += row_text.indented([line for r in walk.reductions for line in program.finish(r)], 4)
         if walk.reductions:
-            lines += row_text.indented(program.row_values(number + 1), 4)
+            lines += row_text.indented(program.row_values(number + 1, needed), 4)
     lines += row_text.row_stores(program, "live && lane == 0")
     return "\n".join([*lines, "  }", "}"])
 
@@ -151,15 +152,16 @@ def _held_walk(program: RowProgram, walk: Walk, root: RowsRoot, *, together: boo
 
 
 def _long_kernel(subtask: Subtask, program: RowProgram, root: RowsRoot) -> str:
+    needed = program.needed_for(program.walks, row_stores=True)
     template = "template <typename Index, int VEC, Form FORM>"
     lines = row_text.signature(subtask, program, template, "_long", "Index")
-    lines += row_text.start_of_row(program)
+    lines += row_text.start_of_row(program, needed)
     for number, walk in enumerate(program.walks):
         lines += row_text.indented([program.start(r) for r in walk.reductions], 4)
         lines += row_text.indented(row_text.long_walk(program, walk, root, "lane * VEC", "length"), 4)
         lines += row_text.indented([line for r in walk.reductions for line in program.finish(r)], 4)
         if walk.reductions:
-            lines += row_text.indented(program.row_values(number + 1), 4)
+            lines += row_text.indented(program.row_values(number + 1, needed), 4)
     lines += row_text.row_stores(program, "live && lane == 0")
     return "\n".join([*lines, "  }", "}"])
 
@@ -181,23 +183,27 @@ def _run(subtask: Subtask, program: RowProgram, tune: Tune) -> str:
         "  const unsigned grid = grid_for((r.rows + ROWS - 1) / ROWS);",
         *row_text.forms(program, root),
     ]
-    packed = tune.constants["PACK"] > 1
-    if packed:
-        body += [f"  const bool packed = {row_text.packing(subtask, tensors)};", "  if (packed) {"]
-    for width in ("PACK", "1") if packed else ("1",):
-        if width == "1" and packed:
-            body.append("  } else {")
-        held = {form: call(f"<ITEMS, {width}, {form}, false>", "int") for form in ("PLANES", "SCATTERED")}
-        held["FLAT"] = call(f"<ITEMS, {width}, FLAT, true>", "int")
-        long = {form: call(f"_long<int, {width}, {form}>", "int") for form in ("FLAT", "PLANES")}
-        long["SCATTERED"] = call(f"_long<int64_t, {width}, SCATTERED>", "int64_t")
-        choices = [
-            f"const int64_t most = LANES * {width} * ITEMS;",
-            "if (compact(r) && r.length <= most) {",
-            *row_text.indented(row_text.launches(root, held, flat="flat && r.length == most"), 2),
-            "} else {",
-            *row_text.indented(row_text.launches(root, long), 2),
-            "}",
-        ]
-        body += row_text.indented(choices, 4 if packed else 2)
-    return emit.main_function([*body, "  }"] if packed else body)
+    width = "PACK" if tune.constants["PACK"] > 1 else "1"
+    held = {form: call(f"<ITEMS, {width}, {form}, false>", "int") for form in ("FLAT", "PLANES", "SCATTERED")}
+    long = {form: call(f"_long<int, {width}, {form}>", "int") for form in ("FLAT", "PLANES")}
+    long["SCATTERED"] = call(f"_long<int64_t, {width}, SCATTERED>", "int64_t")
+    choices = [
+        f"const int64_t most = LANES * {width} * ITEMS;",
+        "if (flat && r.length == most) {",
+        f"  {call(f'<ITEMS, {width}, FLAT, true>', 'int')}",
+        "} else if (compact(r) && r.length <= most) {",
+        *row_text.indented(row_text.launches(root, held), 2),
+        "} else {",
+        *row_text.indented(row_text.launches(root, long), 2),
+        "}",
+    ]
+    if width == "1":
+        return emit.main_function([*body, *row_text.indented(choices, 2)])
+    alone = [  # other extents than this graph's
+        "if (compact(r) && r.length <= LANES * ITEMS) {",
+        f"  {call('<ITEMS, 1, SCATTERED, false>', 'int')}",
+        "} else {",
+        f"  {call('_long<int64_t, 1, SCATTERED>', 'int64_t')}",
+        "}",
+    ]
+    return emit.main_function([*body, *row_text.if_packed(subtask, tensors, choices, alone)])

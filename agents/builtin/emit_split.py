@@ -47,6 +47,7 @@ def _reductions(program: RowProgram) -> list[int]:
 
 def _kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, number: int) -> str:
     walk = program.walks[number]
+    needed = program.needed_for([walk], row_stores=not walk.reductions)
     common = [
         "Space space",
         "int outer",
@@ -66,13 +67,13 @@ def _kernel(subtask: Subtask, program: RowProgram, root: RowsRoot, number: int) 
         "template <typename Index, int VEC, Form FORM>",
         f"__global__ void __launch_bounds__(LANES * ROWS) {_name(subtask, number)}(\n    {parameters}) {{",
         *(bounds if walk.reductions or program.element_stores else []),
-        *row_text.start_of_row(program),
+        *row_text.start_of_row(program, needed),
         "    const int64_t first = (live ? mine : rows - 1) * parts.count;",
     ]
     for level in range(1, number + 1):
         for r in program.reductions(level):
             lines += row_text.indented([program.start(r), *_merged(program, r), *program.finish(r)], 4)
-        lines += row_text.indented(program.row_values(level), 4)
+        lines += row_text.indented(program.row_values(level, needed), 4)
     lines += row_text.indented([program.start(r) for r in walk.reductions], 4)
     lines += row_text.indented(row_text.long_walk(program, walk, root, "begin + lane * VEC", "end"), 4)
     for r in walk.reductions:
@@ -140,17 +141,19 @@ def _run(subtask: Subtask, program: RowProgram, tensors: emit.Border, tune: Tune
         *row_text.forms(program, root),
     ]
     packed = tune.constants["PACK"] > 1
-    if packed:
-        body.append(f"  const bool packed = {row_text.packing(subtask, tensors)};")
     for number, walk in enumerate(program.walks):
         whole = walk.reductions or program.element_stores
         grid = "grid" if whole else "grid.x"
         launch = f"<<<{grid}, block_shape(), 0, stream>>>({arguments});"
-        for width in ("PACK", "1") if packed and whole else ("1",):
-            calls = {
-                form: f"{_name(subtask, number)}<{index}, {width}, {form}>{launch.replace('Index', index)}"
-                for form, index in (("FLAT", "int"), ("PLANES", "int"), ("SCATTERED", "int64_t"))
-            }
-            chosen = "if (packed) " if width == "PACK" else "if (!packed) " if packed and whole else ""
-            body += [f"  {chosen}{{", *row_text.indented(row_text.launches(root, calls), 4), "  }"]
+        width = "PACK" if packed and whole else "1"
+        calls = {
+            form: f"{_name(subtask, number)}<{index}, {width}, {form}>{launch.replace('Index', index)}"
+            for form, index in (("FLAT", "int"), ("PLANES", "int"), ("SCATTERED", "int64_t"))
+        }
+        choices = row_text.launches(root, calls)
+        if width == "1":
+            body += ["  {", *row_text.indented(choices, 4), "  }"]
+        else:
+            alone = calls["SCATTERED"].replace(", PACK,", ", 1,")
+            body += row_text.if_packed(subtask, tensors, choices, [alone])
     return emit.main_function(body)

@@ -34,6 +34,7 @@ def tune(subtask: Subtask) -> Tune | None:
         "SCRATCH_MIB": library_products.SCRATCH_MIB,
         "PARTS_MIB": PARTS_MIB,
         "SPLIT_THREADS": 256,
+        "ALGORITHMS": 8,
     }
     if not direct:
         sizes |= library_products.epilogue_constants(subtask)
@@ -81,23 +82,33 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
         emit.template("tensor_cores"),
         emit.call_check(tensors),
         library_products.problem(subtask, tensors),
-        library_products.product_bytes(direct=direct) + "\n" + _NEEDED,
+        library_products.product_bytes(direct=False) + "\n" + _NEEDED,
         library_products.SIZES.replace("@BOUND@", "bound_bytes_of(p)"),
-        _BIND,
+        _BIND.replace("@ADDED@", _pointers(added or _Added(), tensors)),
         library_products.run(subtask, tensors, tune, _call(added or _Added(), tensors), direct=direct),
     ]
     return "\n\n".join(parts)
 
 
+def _pointers(added: _Added, tensors: emit.Border) -> str:
+    """An ``Added`` in C."""
+    places = (f"(const float*){tensors.tensor(a).where}.data" if a else "nullptr" for a in _each(added))
+    return f"{{{', '.join(places)}}}"
+
+
+def _each(added: _Added) -> tuple[Access | None, Access | None]:
+    return added.bias, added.residual
+
+
 def _call(added: _Added, tensors: emit.Border) -> str:
     """The call of ``multiply``, or a refusal of tensors to add that repeat."""
-    pointers, test = [], []
-    for access, count in ((added.bias, "p.n"), (added.residual, "p.count")):
+    test = []
+    for access, count in zip(_each(added), ("p.n", "p.count"), strict=True):
         where = tensors.tensor(access).where if access else ""
-        pointers.append(f"(const float*){where}.data" if access else "nullptr")
         test += [f"{where}.numel != {count} || !is_contiguous({where})"] if access else []
-    handle = "(cublasLtHandle_t)*call->host_state"
-    call = f"multiply(p, {handle}, call, {{{{{', '.join(pointers)}}}}}, (float*){{result}}, product_bytes(p))"
+    pointers = _pointers(added, tensors).replace("{", "{{").replace("}", "}}")
+    chosen = "*(const Chosen*)*call->host_state"
+    call = f"multiply(p, {chosen}, call, {pointers}, (float*){{result}}, product_bytes(p))"
     return f"{' || '.join(test)} ? STITCH_UNSUPPORTED_SHAPE : {call}" if test else call
 
 
@@ -114,15 +125,27 @@ extern "C" int stitch_bind(const stitch_call* call) {
   if (!expected(call)) return STITCH_BAD_CALL;
   if (!problem_of(call, p)) return STITCH_UNSUPPORTED_SHAPE;
   if (call->bound_bytes < bound_bytes_of(p)) return STITCH_BAD_CALL;
-  if (RIGHT_IS_BOUND) split(right_factor(p), (float*)call->bound, (cudaStream_t)call->stream);
-  cublasLtHandle_t handle = (cublasLtHandle_t)*call->host_state;
-  if (!handle && cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS) return STITCH_CUDA_ERROR;
-  *call->host_state = handle;
+  if (call->workspace_bytes < needed_bytes(p)) return STITCH_BAD_CALL;
+  const cudaStream_t stream = (cudaStream_t)call->stream;
+  const Places places(p, call, product_bytes(p));
+  if (RIGHT_IS_BOUND) split(right_factor(p), places.right, stream);
+  Chosen* chosen = (Chosen*)*call->host_state;
+  if (!chosen) {
+    chosen = new Chosen;
+    *call->host_state = chosen;
+    if (cublasLtCreate(&chosen->handle) != CUBLAS_STATUS_SUCCESS) return STITCH_CUDA_ERROR;
+  }
+  const int64_t rows = rows_at_once(p), depth = 3 * 4 * packs_of(p.k);
+  float* const tried = (float*)call->workspace;
+  if (p.count > 0)
+    choose(*chosen, rows, p.n, depth, @ADDED@, places.left, places.right, tried, places.scratch, stream);
   return cudaGetLastError() == cudaSuccess ? STITCH_OK : STITCH_CUDA_ERROR;
 }
 
 extern "C" int stitch_unbind(const stitch_call* call) {
-  if (*call->host_state) cublasLtDestroy((cublasLtHandle_t)*call->host_state);
+  Chosen* const chosen = (Chosen*)*call->host_state;
+  if (chosen && chosen->handle) cublasLtDestroy(chosen->handle);
+  delete chosen;
   *call->host_state = nullptr;
   return STITCH_OK;
 }"""

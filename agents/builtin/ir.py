@@ -39,7 +39,8 @@ class Register(StrEnum):
     I64 = "long long"
     BOOL = "bool"
     MOMENTS = "Moments<float>::State"
-    """What a reduction in one pass knows of a row: see `moments`."""
+    EXPONENTIALS = "Exponentials<float>::State"
+    """These two are what a reduction in one pass knows of a row: see `one_pass`."""
 
 
 def register_of(dtype: DType) -> Register:
@@ -103,7 +104,7 @@ class Instr:
 
 REDUCTIONS = (
     *("sum", "prod_of", "max_of", "min_of", "any_of", "all_of", "argmax_of", "argmin_of"),
-    "moments",
+    *("moments", "exponentials"),
 )
 SCANS = ("scan_sum", "scan_prod")
 PLACES = ("coord", "size", "load_at", "load_if")

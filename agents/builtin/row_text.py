@@ -48,6 +48,17 @@ def arranging(subtask: Subtask, tensors: emit.Border, root: RowsRoot) -> str:
     )
 
 
+def if_packed(subtask: Subtask, tensors: emit.Border, packed: list[str], alone: list[str]) -> list[str]:
+    """Host lines that do the first where every operand can be moved in packs, else the second."""
+    return [
+        f"  if ({packing(subtask, tensors)}) {{",
+        *indented(packed, 4),
+        "  } else {",
+        *indented(alone, 4),
+        "  }",
+    ]
+
+
 def packing(subtask: Subtask, tensors: emit.Border) -> str:
     """A C expression: whether every operand can be moved in packs."""
     tests = [
@@ -74,14 +85,9 @@ def forms(program: RowProgram, root: RowsRoot) -> list[str]:
     return lines
 
 
-def launches(root: RowsRoot, calls: dict[str, str], flat: str = "flat") -> list[str]:
-    """Host lines that launch the kernel in the first form that a call allows.
-
-    Args:
-        calls: a launch for each form.
-        flat: what rows must be for the form ``FLAT``.
-    """
-    lines = [f"if ({flat}) {{", f"  {calls['FLAT']}"]
+def launches(root: RowsRoot, calls: dict[str, str]) -> list[str]:
+    """Host lines that launch the kernel in the first form that a call allows; `calls` has one for each."""
+    lines = ["if (flat) {", f"  {calls['FLAT']}"]
     if len(root.axes) > 1:
         lines += ["} else if (in_planes) {", f"  {calls['PLANES']}"]
     return [*lines, "} else {", f"  {calls['SCATTERED']}", "}"]
@@ -120,7 +126,7 @@ def load(program: RowProgram, index: int, terms: list[str]) -> str:
     return f"load_pack<VEC>({place}, {program.step(number)}, VEC)"
 
 
-def start_of_row(program: RowProgram) -> list[str]:
+def start_of_row(program: RowProgram, needed: set[int]) -> list[str]:
     return [
         "  const int lane = lane_of_thread();",
         "  for (int64_t tile = blockIdx.x; tile * ROWS < rows; tile += gridDim.x) {",
@@ -128,7 +134,7 @@ def start_of_row(program: RowProgram) -> list[str]:
         "    const bool live = mine < rows;  // a thread without a row works on the last, and stores nothing",
         "    int64_t at[OPERANDS] = {};",
         "    row_starts<FORM>(space, outer, live ? mine : rows - 1, at);",
-        *indented(program.row_values(0), 4),
+        *indented(program.row_values(0, needed), 4),
     ]
 
 

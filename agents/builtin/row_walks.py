@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stitch_tui.agents.builtin import c_scalar, emit
 from stitch_tui.agents.builtin.ir import REDUCTIONS, Instr, Register, Store, Subtask, constant_along_rows
-from stitch_tui.agents.builtin.moments import in_one_pass
+from stitch_tui.agents.builtin.one_pass import in_one_pass
 from stitch_tui.tools.graph import Graph
 
 _OPERATION = {
@@ -18,6 +18,7 @@ _OPERATION = {
     "argmax_of": "HighestPlace",
     "argmin_of": "LowestPlace",
     "moments": "Moments",
+    "exponentials": "Exponentials",
 }
 _CHEAP = frozenset({"add", "sub", "mul", "neg", "abs", "max", "min", "cast"})
 """Computed again from one value of the row rather than kept in a register beside it."""
@@ -142,14 +143,25 @@ class RowProgram:
             return f"const {instr.register.value} v{index} = {value};"
         return emit.assignments(self.instrs, [index], "")[0]
 
-    def row_values(self, level: int) -> list[str]:
-        """Values that are the same along the row and known after `level` walks."""
-        wanted = [
-            (i, instr)
-            for i, instr in enumerate(self.instrs)
-            if self.per_row[i] and self.level[i] == level and instr.op not in REDUCTIONS
-        ]
-        return [self._row_value(i, instr) for i, instr in wanted]
+    def row_values(self, level: int, needed: set[int]) -> list[str]:
+        """Those of `needed` that are known after `level` walks."""
+        known = sorted(i for i in needed if self.level[i] == level and self.instrs[i].op not in REDUCTIONS)
+        return [self._row_value(i, self.instrs[i]) for i in known]
+
+    def needed_for(self, walks: Iterable[Walk], *, row_stores: bool) -> set[int]:
+        """The values, the same along the row, that walks and stores of results for each row take."""
+        waiting = [s.instr for s in self.row_stores] if row_stores else []
+        for walk in walks:
+            last = not walk.reductions
+            ends = [s.instr for s in self.element_stores] if last else list(walk.reductions)
+            waiting += [*ends, *(a for i in (*walk.elements, *ends) for a in self.instrs[i].args)]
+        found: set[int] = set()
+        while waiting:
+            index = waiting.pop()
+            if self.per_row[index] and index not in found:
+                found.add(index)
+                waiting += self.instrs[index].args
+        return found
 
     def _row_value(self, index: int, instr: Instr) -> str:
         if instr.op == "load":

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from stitch_tui.tools.graph import DType, Graph, ValueKind, region_of
+from stitch_tui.tools.worker import decompositions
 from stitch_tui.tools.worker.export import OPAQUE
 from stitch_tui.tools.worker.interpreter import run_nodes
 from stitch_tui.tools.worker.reference import Options, Reference
@@ -325,3 +326,18 @@ def test_nodes_run_on_operands_of_another_layout_than_the_traces(tmp_path: Path)
     turned = torch.randn(4, 6, 5).transpose(1, 2)
     values = run_nodes(exported.graph["nodes"], {source: turned}, torch.device("cpu"))
     assert torch.equal(values[exported.graph["outputs"][0]], torch.relu(turned).reshape(4, 30))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_on_a_gpu_a_convolution_s_bias_stands_apart(transposed: bool) -> None:
+    layer = torch.nn.ConvTranspose2d(3, 4, 3, 2) if transposed else torch.nn.Conv2d(3, 4, 3, padding="same")
+    x = torch.randn(2, 3, 6, 6)
+    program = torch.export.export(layer, (x,))
+    for device, count in (("cpu", 1), ("cuda", 3)):
+        table = decompositions.table(torch.device(device))
+        apart = program.run_decompositions(table)
+        calls = [node for node in apart.graph.nodes if node.op == "call_function"]
+        assert len(calls) == count
+        torch.testing.assert_close(apart.module()(x), layer(x))
+    alone = torch.export.export(layer, (x[0],)).run_decompositions(table)  # no batch: it stays whole
+    assert len([node for node in alone.graph.nodes if node.op == "call_function"]) == 1

@@ -93,6 +93,12 @@ def test_a_healthy_task_accepts_nothing_wrong(tmp_path: Path) -> None:
     assert found.repaired == []
 
 
+def test_a_sign_that_cancels_is_proved(tmp_path: Path) -> None:
+    gain = "self.gain = nn.Parameter(torch.randn(32, 1))"
+    found = measured(tmp_path, "torch.tanh(x[:, :, None] * self.gain) * self.gain", gain)
+    assert found.provable == {"flipped gain": "the layer's sign cancels"}
+
+
 def test_a_tile_that_is_always_zero_may_be_lost(tmp_path: Path) -> None:
     padded = "nn.functional.pad(self.line(x), (0, 20, 0, 20))"
     found = measured(tmp_path, padded, "self.line = nn.Linear(32, 16)")

@@ -28,7 +28,7 @@ def metamorphic(exam: Examination, variant: str) -> None:
         touched(tensor, seed) if activation and tensor.is_floating_point() else tensor
         for tensor, activation in zip(tensors, exam.border.activations, strict=True)
     ]
-    exam.trial(f"a few elements changed in place/{variant}", seed, changed, made_up=True)
+    exam.trial(f"a few elements changed in place/{variant}", seed, changed)
     if not all(exam.border.activations):
         heavier = [
             tensor if activation else reweighted(tensor, kind == "buffer", seed)
@@ -37,7 +37,7 @@ def metamorphic(exam: Examination, variant: str) -> None:
             )
         ]
         exam.rig.bind(heavier)
-        exam.trial(f"weights changed in place/{variant}", seed, heavier, made_up=True)
+        exam.trial(f"weights changed in place/{variant}", seed, heavier)
     _again_and_again(exam, variant)
     _elsewhere(exam, variant)
 
@@ -69,7 +69,7 @@ def _again_and_again(exam: Examination, variant: str) -> None:
             _turned(tensor) if activation else tensor
             for tensor, activation in zip(base, exam.border.activations, strict=True)
         ]
-        exam.trial(f"call after call/{variant}", seed, tensors, quiet=True, made_up=True)
+        exam.trial(f"call after call/{variant}", seed, tensors, quiet=True)
 
 
 def _turned(tensor: Tensor) -> Tensor:

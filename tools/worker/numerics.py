@@ -20,7 +20,8 @@ REFERENCE_FACTOR = 4.0
 """How many times the reference's own error a candidate may have."""
 EPSILON_FACTOR = 8.0
 CONDITION_FACTOR = 4.0
-"""On made-up inputs: how many times the effect of rounding the inputs once more."""
+"""How many times the effect of rounding the inputs once more, where that explains an error: a mean of numbers
+of both signs may come out near nothing, on a task's own inputs too."""
 SUM_GROWTH = 0.15
 """A sum of n products added one after the other errs by this times sqrt(n) more than rounding its operands
 does: the root mean square of the additions' errors, eps/2/sqrt(3) * sqrt(1 + 2 + ... + n), over that of the
@@ -59,7 +60,7 @@ def compare(
         own: the reference's, in its own precision.
         truth: the reference's in float64; the same as `own` for integers.
         reduction: length of the longest sum behind one element.
-        allowance: more error that the input's conditioning explains; 0 for the task's own inputs.
+        allowance: more error that the input's conditioning explains.
         lookalikes: tensors that a wrong result might be a copy of, by name.
     """
     if got.shape != own.shape:

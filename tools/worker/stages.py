@@ -85,7 +85,7 @@ def _made_up(exam: Examination, distribution: Distribution, variant: str, base: 
     elif not any(torch.isfinite(t).any() for t in own if t.is_floating_point() and t.numel()):
         exam.report.notes.append(f"{name} left out: the reference's result is not finite anywhere")
     else:
-        exam.trial(name, seed, tensors, own=own, made_up=True)
+        exam.trial(name, seed, tensors, own=own)
 
 
 def _repaired(exam: Examination, variant: str) -> None:
@@ -105,7 +105,7 @@ def _repaired(exam: Examination, variant: str) -> None:
         )
         return
     exam.rig.bind(tensors)
-    exam.trial(f"repaired/{variant}", seed, tensors, own=own, made_up=True)
+    exam.trial(f"repaired/{variant}", seed, tensors, own=own)
 
 
 def _full_size(exam: Examination, *, alone: bool) -> None:

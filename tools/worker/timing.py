@@ -17,7 +17,7 @@ from torch import Tensor
 
 from . import numerics, samples
 from .answers import Done
-from .baseline import LOWER, kinds_for
+from .baseline import LOWER, USUAL, kinds_for
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
 from .channel import Channel
@@ -28,7 +28,7 @@ from .faults import Fault
 from .module_call import ModuleCall
 from .rig import Launch
 from .session import Emit, Json, Session
-from .target import Target, target_of
+from .target import RegionTarget, Target, target_of
 from .task import Task
 from .timed_rig import TimedRig
 
@@ -111,6 +111,8 @@ def warm(session: Session, params: Json, emit: Emit) -> Json:
 def _kinds(task: Task, target: Target, options: Measurement) -> tuple[str, ...]:
     if options.baselines is not None:
         return tuple(options.baselines)
+    if isinstance(target, RegionTarget):  # a subtask's time chooses a kernel; claims are made of programs
+        return USUAL
     return kinds_for(task.reference.options, target.operators())
 
 

@@ -16,6 +16,9 @@ __device__ __forceinline__ Placed<T> across(Placed<T> v, int step) {
 __device__ __forceinline__ Moments<float>::State across(Moments<float>::State v, int step) {
   return {across(v.mean, step), across(v.squares, step), across(v.count, step)};
 }
+__device__ __forceinline__ Exponentials<float>::State across(Exponentials<float>::State v, int step) {
+  return {across(v.top, step), across(v.total, step)};
+}
 
 // The reduction of `v` over the threads of a row, known to all of them.
 template <typename Op>

@@ -9,6 +9,8 @@ struct Plane {
 struct Side {
   int first, end;
   int padded;  // elements, with those of the padding
+  int start;   // with the padding
+  __device__ __forceinline__ bool holds(int place) const { return place >= first && place < end; }
 };
 __device__ __forceinline__ Side side_at(const Plane& p, int d, int index) {
   const int extent = int(p.in[d]);
@@ -16,13 +18,13 @@ __device__ __forceinline__ Side side_at(const Plane& p, int d, int index) {
     const int out = int(p.out[d]);
     const int first = int(int64_t(index) * extent / out);
     const int end = int(((int64_t(index) + 1) * extent + out - 1) / out);
-    return {first, end, end - first};
+    return {first, end, end - first, first};
   }
   const int start = index * step_of(d) - padding_of(d);
   const int whole = start + (size_of(d) - 1) * dilation_of(d) + 1;
   const int limit = extent + padding_of(d);
   const int skipped = start < 0 ? (-start + dilation_of(d) - 1) / dilation_of(d) : 0;
-  return {start + skipped * dilation_of(d), whole < extent ? whole : extent, (whole < limit ? whole : limit) - start};
+  return {start + skipped * dilation_of(d), whole < extent ? whole : extent, (whole < limit ? whole : limit) - start, start};
 }
 
 // Elements by which a sum is divided.
@@ -31,16 +33,30 @@ __device__ __forceinline__ Side side_at(const Plane& p, int d, int index) {
   return (d.end - d.first) * (h.end - h.first) * (w.end - w.first);
 }
 
-__device__ __forceinline__ int64_t outer_place(const Plane& p, int64_t index) {
-  int64_t place = 0;
+template <typename Index>
+__device__ __forceinline__ Index outer_place(const Plane& p, Index index) {
+  Index place = 0;
 #pragma unroll
   for (int d = RANK - 1; d >= 0; --d) {
     if (d >= p.outer_dims) continue;
-    const int64_t above = quotient(index, p.outer_extent[d]);
-    place += (index - above * p.outer_extent[d]) * p.outer_stride[d];
+    const Index extent = Index(p.outer_extent[d]), above = quotient(index, extent);
+    place += (index - above * extent) * Index(p.outer_stride[d]);
     index = above;
   }
   return place;
+}
+
+// Whether 32 bits hold every place in the input and in the operands, and one step of the grid past them.
+static bool compact(const Space& s, const stitch_tensor& input, int64_t count) {
+  const int64_t most = 1 << 30;
+  int64_t reach = 0;
+  for (int d = 0; d < input.ndim; ++d) reach += (input.shape[d] - 1) * input.strides[d];
+  for (int o = 0; o < OPERANDS; ++o) {
+    int64_t own = 0;
+    for (int d = 0; d < s.rank; ++d) own += (s.extent[d] - 1) * s.stride[o][d];
+    reach = reach < own ? own : reach;
+  }
+  return count < most && reach < most;
 }
 
 // How many windows PyTorch puts along an extent.

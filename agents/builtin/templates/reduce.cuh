@@ -98,6 +98,20 @@ struct Moments {
   }
 };
 
+// The maximum, and the sum of exponentials of values less the maximum: those so far shrink as it grows.
+template <typename T>
+struct Exponentials {
+  struct State {
+    T top, total;
+  };
+  __device__ static State start() { return {Limits<T>::lowest(), T(0)}; }
+  __device__ static State merge(State a, State b) {
+    const T top = pick_max(a.top, b.top);
+    return {top, shrunk(a, top) + shrunk(b, top)};
+  }
+  __device__ static T shrunk(State s, T top) { return s.top == top ? s.total : s.total * expf(s.top - top); }
+};
+
 template <typename T>
 __device__ __forceinline__ void element(T& state, T value, long long) {
   state = value;
@@ -109,6 +123,9 @@ __device__ __forceinline__ void element(Placed<T>& state, T value, long long pla
 __device__ __forceinline__ void element(int& state, bool value, long long) { state = value; }
 __device__ __forceinline__ void element(Moments<float>::State& state, float value, long long) {
   state = {value, 0.0f, 1.0f};
+}
+__device__ __forceinline__ void element(Exponentials<float>::State& state, float value, long long) {
+  state = {value, value == -INFINITY ? 0.0f : value - value + 1.0f};  // 1, or NaN where PyTorch has NaN
 }
 template <typename T>
 __device__ __forceinline__ T result(T state) {

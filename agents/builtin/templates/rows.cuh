@@ -48,8 +48,9 @@ struct Planes {
 };
 
 [[maybe_unused]] static Planes planes_of(const Rows& r) {
-  if (r.inner != 2 || r.space.extent[r.space.rank - 1] >= 2147483647) return {};
-  Planes p = {unsigned(r.space.extent[r.space.rank - 1]), 0, -1};
+  const int64_t extent = r.inner == 2 ? r.space.extent[r.space.rank - 1] : 0;
+  if (extent < 2 || extent >= 2147483647) return {};
+  Planes p = {unsigned(extent), 0, -1};
   while ((1ull << (p.shift + 1)) < p.extent) ++p.shift;
   p.factor = unsigned((1ull << (32 + p.shift)) / p.extent + 1);
   return p;

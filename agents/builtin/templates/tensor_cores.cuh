@@ -70,11 +70,37 @@ static void split(const Factor& f, float* parts, cudaStream_t stream) {
                                                                                                    parts);
 }
 
-// What cuBLASLt wants to know about one product, freed at the end.
+// What the library adds to the product, where not null: a number for each column, one for each element.
+struct Added {
+  const float *bias, *residual;
+};
+
+// What cuBLASLt wants to know about result[m, n] = left[m, depth] right[n, depth]^T + bias[n] + residual[m, n];
+// all are contiguous.
 struct Description {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t left = nullptr, right = nullptr, result = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
+  cublasStatus_t status;
+  Description(int64_t m, int64_t n, int64_t depth, const float* bias) {
+    status = cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F);
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
+    if (bias) {
+      const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    }
+    then(cublasLtMatrixLayoutCreate(&right, CUDA_R_32F, depth, n, depth));
+    then(cublasLtMatrixLayoutCreate(&left, CUDA_R_32F, depth, m, depth));
+    then(cublasLtMatrixLayoutCreate(&result, CUDA_R_32F, n, m, n));
+    then(cublasLtMatmulPreferenceCreate(&preference));
+    const size_t most = (size_t)SCRATCH_MIB << 20;
+    if (status == CUBLAS_STATUS_SUCCESS)
+      then(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                                sizeof most));
+  }
+  Description(const Description&) = delete;
   ~Description() {
     if (preference) cublasLtMatmulPreferenceDestroy(preference);
     for (cublasLtMatrixLayout_t layout : {left, right, result}) {
@@ -82,49 +108,68 @@ struct Description {
     }
     if (operation) cublasLtMatmulDescDestroy(operation);
   }
-};
-
-// What the library adds to the product, where not null: a number for each column, one for each element.
-struct Added {
-  const float *bias, *residual;
-};
-
-// result[m, n] = left[m, 3 k] right[n, 3 k]^T + bias[n] + residual[m, n]; all are contiguous.
-static cublasStatus_t multiply_parts(cublasLtHandle_t handle, const float* left, const float* right, int64_t m,
-                                     int64_t n, int64_t depth, const Added& added, float* result, void* scratch,
-                                     cudaStream_t stream) {
-  Description d;
-  cublasStatus_t status = cublasLtMatmulDescCreate(&d.operation, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F);
-  const auto then = [&status](cublasStatus_t next) {
+  void then(cublasStatus_t next) {
     if (status == CUBLAS_STATUS_SUCCESS) status = next;
-  };
-  const auto set = [&](cublasLtMatmulDescAttributes_t what, const void* value, size_t bytes) {
-    then(cublasLtMatmulDescSetAttribute(d.operation, what, value, bytes));
-  };
-  const cublasOperation_t transposed = CUBLAS_OP_T;
-  set(CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
-  if (added.bias) {
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, &added.bias, sizeof added.bias);
   }
-  then(cublasLtMatrixLayoutCreate(&d.right, CUDA_R_32F, depth, n, depth));
-  then(cublasLtMatrixLayoutCreate(&d.left, CUDA_R_32F, depth, m, depth));
-  then(cublasLtMatrixLayoutCreate(&d.result, CUDA_R_32F, n, m, n));
-  then(cublasLtMatmulPreferenceCreate(&d.preference));
-  const size_t most = (size_t)SCRATCH_MIB << 20;
-  then(cublasLtMatmulPreferenceSetAttribute(d.preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
-                                            sizeof most));
-  if (status != CUBLAS_STATUS_SUCCESS) return status;
-  cublasLtMatmulHeuristicResult_t found;
-  int count = 0;
-  status = cublasLtMatmulAlgoGetHeuristic(handle, d.operation, d.right, d.left, d.result, d.result, d.preference, 1,
-                                          &found, &count);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  void set(cublasLtMatmulDescAttributes_t what, const void* value, size_t bytes) {
+    if (status == CUBLAS_STATUS_SUCCESS) then(cublasLtMatmulDescSetAttribute(operation, what, value, bytes));
+  }
+  // The library's algorithms, the likeliest first; returns how many.
+  int algorithms(cublasLtHandle_t handle, cublasLtMatmulHeuristicResult_t* found, int most) {
+    int count = 0;
+    if (status == CUBLAS_STATUS_SUCCESS)
+      then(cublasLtMatmulAlgoGetHeuristic(handle, operation, right, left, result, result, preference, most, found,
+                                          &count));
+    return status == CUBLAS_STATUS_SUCCESS ? count : 0;
+  }
+};
+
+// One product as bind chose it, and the library's handle.
+struct Chosen {
+  cublasLtHandle_t handle = nullptr;
+  int64_t m = -1, n = -1, depth = -1;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+static cublasStatus_t multiply_parts(const Description& d, cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm,
+                                     const float* left, const float* right, const float* residual, float* result,
+                                     void* scratch, cudaStream_t stream) {
   const float one = 1.0f, zero = 0.0f;
-  const float* third = added.residual ? added.residual : result;
-  return cublasLtMatmul(handle, d.operation, &one, right, d.right, left, d.left, added.residual ? &one : &zero, third,
-                        d.result, result, d.result, &found.algo, scratch, most, stream);
+  return cublasLtMatmul(handle, d.operation, &one, right, d.right, left, d.left, residual ? &one : &zero,
+                        residual ? residual : result, d.result, result, d.result, &algorithm, scratch,
+                        (size_t)SCRATCH_MIB << 20, stream);
+}
+
+// Tries the library's algorithms, on whatever the workspace holds, and keeps the fastest.
+static void choose(Chosen& chosen, int64_t m, int64_t n, int64_t depth, const Added& added, const float* left,
+                   const float* right, float* result, void* scratch, cudaStream_t stream) {
+  if (chosen.m == m && chosen.n == n && chosen.depth == depth) return;
+  Description d(m, n, depth, added.bias);
+  cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
+  const int count = d.algorithms(chosen.handle, found, ALGORITHMS);
+  if (count == 0) return;
+  int best = 0;
+  float least = INFINITY;
+  cudaEvent_t begin, end;
+  if (count > 1 && cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess) {
+    for (int i = 0; i < count; ++i) {
+      const auto run = [&] {
+        return multiply_parts(d, chosen.handle, found[i].algo, left, right, added.residual ? result : nullptr, result,
+                              scratch, stream);
+      };
+      float ms = INFINITY;
+      bool ran = run() == CUBLAS_STATUS_SUCCESS;  // the first launch loads the kernel
+      cudaEventRecord(begin, stream);
+      for (int again = 0; again < 3; ++again) ran = ran && run() == CUBLAS_STATUS_SUCCESS;
+      cudaEventRecord(end, stream);
+      if (cudaEventSynchronize(end) == cudaSuccess && ran && cudaEventElapsedTime(&ms, begin, end) == cudaSuccess &&
+          ms < least)
+        best = i, least = ms;
+    }
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+  }
+  chosen.m = m, chosen.n = n, chosen.depth = depth, chosen.algorithm = found[best].algo;
 }
 
 // Rows of the left factor that are split at a time.
@@ -137,23 +182,37 @@ static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 static int64_t left_bytes(const Product& p) { return aligned(parts_bytes(rows_at_once(p), p.k)); }
 static int64_t right_bytes(const Product& p) { return aligned(parts_bytes(p.n, p.k)); }
 
-static int multiply(const Product& p, cublasLtHandle_t handle, const stitch_call* call, Added added, float* result,
+// Where the parts and the library's scratch lie in the workspace, behind `used` bytes.
+struct Places {
+  float *left, *right;
+  char* scratch;
+  Places(const Product& p, const stitch_call* call, int64_t used) {
+    char* const begin = (char*)call->workspace + used;
+    left = (float*)begin;
+    scratch = begin + left_bytes(p);
+    right = (float*)(RIGHT_IS_BOUND ? (char*)call->bound : scratch + ((int64_t)SCRATCH_MIB << 20));
+  }
+};
+
+static int multiply(const Product& p, const Chosen& chosen, const stitch_call* call, Added added, float* result,
                     int64_t used) {
   const cudaStream_t stream = (cudaStream_t)call->stream;
-  char* const left = (char*)call->workspace + used;
-  char* const scratch = left + left_bytes(p);
-  char* const right = RIGHT_IS_BOUND ? (char*)call->bound : scratch + ((int64_t)SCRATCH_MIB << 20);
-  if (!RIGHT_IS_BOUND) split(right_factor(p), (float*)right, stream);
+  const Places places(p, call, used);
+  if (!RIGHT_IS_BOUND) split(right_factor(p), places.right, stream);
   const int64_t most = rows_at_once(p), depth = 3 * 4 * packs_of(p.k);
   Factor rows = left_factor(p);
   for (int64_t first = 0; first < p.m; first += most) {
     rows.at = (const float*)p.a + first * rows.row_step;
     rows.rows = p.m - first < most ? p.m - first : most;
-    split(rows, (float*)left, stream);
-    const cublasStatus_t status = multiply_parts(handle, (const float*)left, (const float*)right, rows.rows, p.n, depth,
-                                                 added, result + first * p.n, scratch, stream);
+    split(rows, places.left, stream);
+    Description d(rows.rows, p.n, depth, added.bias);
+    cublasLtMatmulHeuristicResult_t found;
+    const bool known = chosen.m == rows.rows && chosen.n == p.n && chosen.depth == depth;
+    if (!known && d.algorithms(chosen.handle, &found, 1) == 0) return STITCH_CUDA_ERROR;
+    d.then(multiply_parts(d, chosen.handle, known ? chosen.algorithm : found.algo, places.left, places.right,
+                          added.residual, result + first * p.n, places.scratch, stream));
+    if (d.status != CUBLAS_STATUS_SUCCESS) return STITCH_CUDA_ERROR;
     if (added.residual) added.residual += rows.rows * p.n;
-    if (status != CUBLAS_STATUS_SUCCESS) return STITCH_CUDA_ERROR;
   }
   return STITCH_OK;
 }

@@ -51,6 +51,7 @@ def test_narrow_products(emulator: Emulator, tmp_path: Path, dtype: torch.dtype)
     check(emulator, tmp_path, case, [case.values_at(case.everything())], **CUBLAS)
 
 
+@pytest.mark.slow
 def test_products_on_tensor_cores_are_as_exact_as_f32_for_any_extents(
     emulator: Emulator, tmp_path: Path
 ) -> None:
@@ -60,8 +61,11 @@ def test_products_on_tensor_cores_are_as_exact_as_f32_for_any_extents(
     case = traced(Applied(lambda x: x, torch.nn.Linear(128, 128)), torch.randn(128, 128))
     cases = [[torch.randn(m, k), torch.randn(n, k), torch.randn(n)] for m, k, n in EXTENTS]
     check(emulator, tmp_path, case, cases, **TENSOR_CORES)
-    case = traced(Residual(128), torch.randn(2, 64, 128))  # and what has the result's shape
-    cases = [[torch.randn(2, n, 128), torch.randn(128, 128), torch.randn(128)] for n in (1, 64, 67)]
+
+
+def test_on_tensor_cores_the_library_adds_bias_and_residual(emulator: Emulator, tmp_path: Path) -> None:
+    case = traced(Residual(128), torch.randn(2, 64, 128))
+    cases = [[torch.randn(2, n, 128), torch.randn(128, 128), torch.randn(128)] for n in (1, 67)]
     subtask = check(emulator, tmp_path, case, cases, **TENSOR_CORES)
     (tune,) = [t for t in coder.strategies(subtask, "cuda") if t.name == "tensor-cores"]
     assert "pointwise" not in tune.sentence

@@ -85,6 +85,18 @@ def test_extents_come_from_the_call(emulator: Emulator, tmp_path: Path) -> None:
     check(emulator, tmp_path, case, cases)
 
 
+def test_neighbours_are_moved_together_where_they_can_be(emulator: Emulator, tmp_path: Path) -> None:
+    def function(x: Tensor, bias: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([x + bias, y], 1).transpose(1, 2).relu()
+
+    bias = torch.randn(2, 1, 1)
+    case = traced(Many([function]), torch.randn(2, 2, 4, 8), bias, torch.randn(2, 3, 4, 8))
+    extents = ((3, 2, 8), (1, 5, 7), (2, 3, 12), (1, 1, 40000))
+    cases = [[torch.randn(n, 2, h, w), bias, torch.randn(n, 2, h, w)] for n, h, w in extents]
+    apart = torch.randn(1, 2, 2, 9)[..., 1:]  # not where packs begin
+    check(emulator, tmp_path, case, [*cases, [apart, bias, torch.randn(1, 2, 2, 8)]], tunes=["one-result"])
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.int32, torch.bool])
 def test_every_type_is_moved_exactly(emulator: Emulator, tmp_path: Path, dtype: torch.dtype) -> None:
     x = torch.randint(0, 2, (3, 5)).to(dtype)

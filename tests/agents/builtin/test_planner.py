@@ -145,6 +145,14 @@ def test_a_convolution_that_the_library_does_faster_is_left_and_its_neighbours_a
     assert titles(plan(timed, "cuda", peaks)) == {"conv2d"}
 
 
+def test_a_counter_is_left_to_pytorch_on_a_gpu() -> None:
+    graph = traced(torch.nn.BatchNorm2d(3), torch.randn(2, 3, 4, 4)).graph
+    assert titles(plan(graph)) == {"batch_norm", "add"}
+    cut = plan(graph, "cuda")
+    assert titles(cut) == {"batch_norm"}
+    assert cut.leftovers[-1].reason == "a few numbers: one launch, whoever's it is"
+
+
 def test_what_has_no_template_is_left_with_a_reason() -> None:
     cut = plan_of(lambda x: torch.erfinv(torch.sort(x)[0]).cumsum(0) + 1, torch.randn(5))
     assert titles(cut) == {"cumsum+add"}

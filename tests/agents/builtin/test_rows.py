@@ -7,7 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from stitch_tui.agents.builtin import emit
 from stitch_tui.agents.builtin.ir import Kind
+from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.agents.builtin.row_walks import RowProgram
 from stitch_tui.tools.emulator import Emulator, Mode
 from tests.agents.builtin.support import check, traced
 from tests.agents.builtin.test_operators import Many
@@ -59,6 +62,7 @@ def test_rows_of_every_length_from_one_element_to_more_than_registers_hold(
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("length", [100, 4000, 20000])
 def test_every_strategy_for_every_length(emulator: Emulator, tmp_path: Path, length: int) -> None:
+    torch.manual_seed(length)  # the sum of one row may be near zero
     case = traced(Many(LAST_AXIS), torch.randn(2, length))
     check(emulator, tmp_path, case, rows((3, 37), (2, 4999), (1, 16411)), mode=Mode.FAST)
 
@@ -77,23 +81,58 @@ def test_variance_and_deviation_need_two_elements_or_are_nan(emulator: Emulator,
 
 
 @pytest.mark.slow
-def test_infinities_and_nan_in_a_row_do_what_they_do_in_pytorch(emulator: Emulator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [5, 17000])
+def test_infinities_and_nan_in_a_row_do_what_they_do_in_pytorch(
+    emulator: Emulator, tmp_path: Path, length: int
+) -> None:
     functions = [
         lambda x: F.softmax(x, -1),
+        lambda x: F.log_softmax(x, -1),
         lambda x: torch.logsumexp(x, -1),
         lambda x: x.amax(-1),
         lambda x: x.sum(-1),
     ]
-    odd = torch.randn(6, 5)
+    odd = torch.randn(7, length)
     odd[0] = -torch.inf
     odd[1, 2], odd[2, 0], odd[3, 4] = torch.inf, -torch.inf, torch.nan
-    check(emulator, tmp_path, traced(Many(functions), torch.randn(6, 5)), [[odd]], tunes=["warp-per-row"])
+    odd[4, : length // 2], odd[5, 1:] = -torch.inf, -torch.inf
+    tunes = ["warp-per-row", "split-rows"]
+    case = traced(Many(functions), torch.randn(7, length))
+    check(emulator, tmp_path, case, [[odd]], tunes=tunes, mode=Mode.FAST)
 
 
 def test_a_large_mean_does_not_spoil_the_variance(emulator: Emulator, tmp_path: Path) -> None:
     check(emulator, tmp_path, traced(torch.nn.LayerNorm(33), torch.randn(3, 33)), [
         [torch.randn(4, 33) + 1e4, torch.ones(33), torch.zeros(33)]
     ], tunes=["warp-per-row"])  # fmt: skip
+
+
+@pytest.mark.slow
+def test_nor_in_one_pass_over_planes(emulator: Emulator, tmp_path: Path) -> None:
+    norm = Many([lambda x: F.batch_norm(x, None, None, training=True)])
+    case = traced(norm, torch.randn(200, 3, 12, 20))  # rows too long for registers
+    images = [[torch.randn(n, 3, *size) + 1e3] for n, size in ((9, (6, 10)), (40, (8, 16)), (2, (5, 7)))]
+    check(emulator, tmp_path, case, images, tunes=["split-rows"], mode=Mode.FAST)
+
+
+@pytest.mark.parametrize(
+    ("function", "walks"),
+    [
+        (lambda x: F.softmax(x, -1) * 2, 2),
+        (lambda x: F.log_softmax(x, -1), 2),
+        (lambda x: F.layer_norm(x, x.shape[-1:]), 2),
+        (lambda x: x.var(-1), 2),  # of which the last only stores
+        (lambda x: F.softmax(F.layer_norm(x, x.shape[-1:]), -1), 3),
+        (lambda x: (x - x.amax(-1, keepdim=True)).sum(-1), 3),
+    ],
+)
+def test_a_row_that_registers_do_not_hold_is_read_as_seldom_as_can_be(
+    function: Callable[[Tensor], Tensor], walks: int
+) -> None:
+    case = traced(Many([function]), torch.randn(2, 9))
+    subtask = lower(case.graph, case.everything())
+    border = emit.border(case.graph, subtask)
+    assert len(RowProgram(case.graph, subtask, border, keep=False).walks) == walks
 
 
 @pytest.mark.parametrize("axis", [1, pytest.param(0, marks=pytest.mark.slow)])

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stitch_tui.tools.worker.examination import NUDGES
 from stitch_tui.tools.worker.numerics import (
     Comparison,
     compare,
@@ -228,3 +229,17 @@ def test_a_long_sum_in_sequence_is_honest_and_the_same_sum_of_rounded_operands_i
     rounded = [(t.view(torch.int32) + (1 << 12) & ~((1 << 13) - 1)).view(torch.float32) for t in (x, w)]
     downgraded = (rounded[0].double() @ rounded[1].double()).sigmoid().float()
     assert relative_error(downgraded, truth) > allowed
+
+
+def test_a_mean_that_comes_out_near_nothing_is_held_against_what_rounding_its_inputs_does() -> None:
+    generator, failed = torch.Generator().manual_seed(1), 0
+    for _ in range(3000):
+        x = torch.randn(65, generator=generator)
+        truth, own = x.double().mean(), x.mean()
+        got = (x[:33].sum() + x[33:].sum()) / 65
+        signs = torch.randint(0, 2, (NUDGES, 65), generator=generator) * 2 - 1
+        moved = (x.double() * (1 + torch.finfo(x.dtype).eps * signs)).mean(1)
+        allowance = conditioning_factor(65, x.dtype) * relative_error(moved, truth.expand(NUDGES))
+        failed += not compare(got, own, truth, reduction=65).passed
+        assert compare(got, own, truth, reduction=65, allowance=allowance).passed
+    assert failed  # without it

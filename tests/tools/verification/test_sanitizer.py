@@ -166,6 +166,8 @@ def test_tools_that_accuse_correct_kernels_of_a_kind_are_left_out(tmp_path: Path
         "compute-sanitizer racecheck",
         "compute-sanitizer synccheck",
     ]
+    _, unchecked = asyncio.run(examined(tmp_path, body, "cublasLtMatmul(handle);"))
+    assert [line.split(":")[0] for line in unchecked] == ["compute-sanitizer initcheck"]
 
 
 def test_a_specimen_holds_one_whole_call(tmp_path: Path) -> None:
