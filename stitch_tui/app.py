@@ -204,7 +204,7 @@ class StitchApp(App[None]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
         else:
-            self.exit()
+            self.exit(message=getattr(screen, "parting", None))
 
     def action_help_quit(self) -> None:
         """Ctrl+C copies a selection; without one it is like Esc and never quits."""
