@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import select
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -18,10 +20,13 @@ from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
 from stitch_tui.link import EngineFeed, Feed
 from stitch_tui.screens.session import SessionScreen
-from stitch_tui.tools.errors import StitchError
+from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
+
+LOST_S = 2.0
+"""Between two looks at whether the terminal is still there."""
 
 
 def watch(engine: Engine, project: Path, settings: Settings) -> int:
@@ -129,6 +134,7 @@ class StitchApp(App[None]):
         self._catch_signals()
         self.run_worker(self._watch_themes(), exit_on_error=False)
         self.set_interval(0.5, self._tell_outside)
+        self.set_interval(LOST_S, self._leave_lost_terminal)
 
     def use_theme(self, name: str) -> None:
         """Take a theme; one that is not there is replaced by the default, and that is said."""
@@ -156,6 +162,15 @@ class StitchApp(App[None]):
         loop = asyncio.get_running_loop()
         for received in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(received, partial(self.exit, return_code=128 + received))
+
+    def _leave_lost_terminal(self) -> None:
+        """End as after SIGHUP when the terminal has gone without one: reading it would spin for ever."""
+        if self.is_headless or self.is_web:
+            return
+        watched = select.poll()
+        watched.register(sys.stdin.fileno(), select.POLLHUP)
+        if watched.poll(0):
+            self.exit(return_code=ExitCode.HANGUP)
 
     def on_unmount(self) -> None:
         loop = asyncio.get_running_loop()

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import WSServerHandshakeError, web
 
+from stitch_tui.cli import invoke
 from stitch_tui.serve import COOKIE, Guarded
 
 TOKEN = "the-token-of-this-test"
@@ -72,3 +73,9 @@ def test_the_websocket_carries_the_screen(tmp_path: Path, monkeypatch: pytest.Mo
                         seen += message.data
 
     asyncio.run(look())
+
+
+def test_other_machines_need_a_token_that_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--token", "short"]):
+        assert invoke(["serve", "--host", "0.0.0.0", *words]) == 2
+        assert "others could reach it" in capsys.readouterr().err
