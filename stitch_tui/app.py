@@ -12,6 +12,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.events import Key
 from textual.screen import Screen
 
 from stitch_tui import theming
@@ -24,6 +25,7 @@ from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
+from stitch_tui.widgets.composer import Field
 
 LOST_S = 2.0
 """Between two looks at whether the terminal is still there."""
@@ -220,6 +222,18 @@ class StitchApp(App[None]):
             self.pop_screen()
         else:
             self.exit(message=getattr(screen, "parting", None))
+
+    def on_key(self, event: Key) -> None:
+        """A key that was on its way to a pane when the composer took the focus belongs to the composer."""
+        field = self.focused
+        if not isinstance(field, Field):
+            return
+        if event.key == "enter":
+            event.prevent_default()
+            field.action_send()
+        elif event.character and event.is_printable:
+            event.prevent_default()
+            field.insert(event.character)
 
     def action_help_quit(self) -> None:
         """Ctrl+C copies a selection; without one it is like Esc and never quits."""
