@@ -5,6 +5,8 @@ import os
 import select
 import signal
 import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -27,8 +29,8 @@ from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
 from stitch_tui.widgets.composer import Field
 
-LOST_S = 2.0
-"""Between two looks at whether the terminal is still there."""
+GRACE_S = 5.0
+"""What a viewer has for ending once its terminal is gone."""
 
 
 def watch(engine: Engine, project: Path, settings: Settings) -> int:
@@ -136,7 +138,9 @@ class StitchApp(App[None]):
         self._catch_signals()
         self.run_worker(self._watch_themes(), exit_on_error=False)
         self.set_interval(0.5, self._tell_outside)
-        self.set_interval(LOST_S, self._leave_lost_terminal)
+        if not (self.is_headless or self.is_web):
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._watch_terminal, args=(loop,), daemon=True).start()
 
     def use_theme(self, name: str) -> None:
         """Take a theme; one that is not there is replaced by the default, and that is said."""
@@ -165,14 +169,17 @@ class StitchApp(App[None]):
         for received in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(received, partial(self.exit, return_code=128 + received))
 
-    def _leave_lost_terminal(self) -> None:
-        """End as after SIGHUP when the terminal has gone without one: reading it would spin for ever."""
-        if self.is_headless or self.is_web:
-            return
+    def _watch_terminal(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End when the terminal has gone, with a signal or without: reading it would spin for ever.
+
+        From a thread, since the loop may stand still: it waits for a writer that such a terminal ended.
+        """
         watched = select.poll()
-        watched.register(sys.stdin.fileno(), select.POLLHUP)
-        if watched.poll(0):
-            self.exit(return_code=ExitCode.HANGUP)
+        watched.register(sys.stdin.fileno(), 0)  # a hangup is always told
+        watched.poll()
+        loop.call_soon_threadsafe(partial(self.exit, return_code=ExitCode.HANGUP))
+        time.sleep(GRACE_S)
+        os._exit(ExitCode.HANGUP)
 
     def on_unmount(self) -> None:
         loop = asyncio.get_running_loop()
