@@ -83,6 +83,7 @@ def test_a_run_is_steered_left_and_found_again(project: Project, tmux: Tmux) -> 
     until(engine, of_type("code.written"))
     tmux.press("R")
     tmux.press("-l", "one warp a row")
+    tmux.shows("/now one warp a row")
     tmux.press("Enter")
     until(engine, of_type("code.written"))
     tmux.shows("↪ redirected")
