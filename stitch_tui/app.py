@@ -2,7 +2,11 @@
 
 import asyncio
 import os
+import select
 import signal
+import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +14,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.events import Key
 from textual.screen import Screen
 
 from stitch_tui import theming
@@ -18,10 +23,14 @@ from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
 from stitch_tui.link import EngineFeed, Feed
 from stitch_tui.screens.session import SessionScreen
-from stitch_tui.tools.errors import StitchError
+from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
+from stitch_tui.widgets.composer import Field
+
+GRACE_S = 5.0
+"""What a viewer has for ending once its terminal is gone."""
 
 
 def watch(engine: Engine, project: Path, settings: Settings) -> int:
@@ -129,6 +138,9 @@ class StitchApp(App[None]):
         self._catch_signals()
         self.run_worker(self._watch_themes(), exit_on_error=False)
         self.set_interval(0.5, self._tell_outside)
+        if not (self.is_headless or self.is_web):
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._watch_terminal, args=(loop,), daemon=True).start()
 
     def use_theme(self, name: str) -> None:
         """Take a theme; one that is not there is replaced by the default, and that is said."""
@@ -156,6 +168,18 @@ class StitchApp(App[None]):
         loop = asyncio.get_running_loop()
         for received in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(received, partial(self.exit, return_code=128 + received))
+
+    def _watch_terminal(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End when the terminal has gone, with a signal or without: reading it would spin for ever.
+
+        From a thread, since the loop may stand still: it waits for a writer that such a terminal ended.
+        """
+        watched = select.poll()
+        watched.register(sys.stdin.fileno(), 0)  # a hangup is always told
+        watched.poll()
+        loop.call_soon_threadsafe(partial(self.exit, return_code=ExitCode.HANGUP))
+        time.sleep(GRACE_S)
+        os._exit(ExitCode.HANGUP)
 
     def on_unmount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -204,7 +228,19 @@ class StitchApp(App[None]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
         else:
-            self.exit()
+            self.exit(message=getattr(screen, "parting", None))
+
+    def on_key(self, event: Key) -> None:
+        """A key that was on its way to a pane when the composer took the focus belongs to the composer."""
+        field = self.focused
+        if not isinstance(field, Field):
+            return
+        if event.key == "enter":
+            event.prevent_default()
+            field.action_send()
+        elif event.character and event.is_printable:
+            event.prevent_default()
+            field.insert(event.character)
 
     def action_help_quit(self) -> None:
         """Ctrl+C copies a selection; without one it is like Esc and never quits."""

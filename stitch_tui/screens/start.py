@@ -91,6 +91,13 @@ class StartScreen(Screen[None]):
         self.call_after_refresh(self.look_around)
 
     @property
+    def parting(self) -> str | None:
+        """What to say on the terminal once the screen is left."""
+        if not self._opening:
+            return None
+        return "the session begins all the same: `stitch` shows it, `stitch stop` ends it"
+
+    @property
     def _list(self) -> OptionList:
         return self.query_one("#choice", OptionList)
 

@@ -82,7 +82,7 @@ class Composer(Horizontal):
         if not self.field.text.strip():
             self.field.load_text(text)
             self.field.move_cursor(self.field.document.end)
-        self.field.focus()
+        self.screen.set_focus(self.field)  # at once: what is typed next belongs here
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()

@@ -72,8 +72,8 @@ def terminal(tmp_path: Path) -> object:
     if process.poll() is None:
         process.kill()
         process.wait()
-    os.close(ours)
-    os.close(theirs)
+    os.close(shown.ours)
+    os.close(shown.theirs)
 
 
 @pytest.mark.parametrize(("received", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -88,6 +88,13 @@ def test_leaving_a_session_that_is_over_asks_nothing(terminal: Terminal) -> None
     written = terminal.leave(lambda: os.write(terminal.ours, b"\x11"))
     assert terminal.process.returncode == 0
     assert all(sequence in written for sequence in RESTORED)
+
+
+def test_a_terminal_that_goes_without_a_signal_ends_the_viewer(terminal: Terminal) -> None:
+    os.close(terminal.theirs)
+    os.close(terminal.ours)
+    assert terminal.process.wait(timeout=60) == 129
+    terminal.ours, terminal.theirs = pty.openpty()
 
 
 def test_suspending_gives_the_terminal_back_and_takes_it_again(terminal: Terminal) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from on_screen import Shown, long_ago, shown
 from shown_sessions import beginning, emulated
+from textual import events
 
 from stitch_tui.agents.commands import (
     Add,
@@ -95,6 +96,22 @@ def test_letters_in_the_composer_are_text() -> None:
             assert screen.screen.composer.field.text == "apex1?", "the draft stays"
 
     run(write())
+
+
+def test_keys_in_a_burst_behind_a_redirect_are_its_text() -> None:
+    async def burst() -> None:
+        async with shown() as screen:
+            long_ago(screen.screen)
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            for key in ("R", *"oasxp", "enter"):
+                screen.app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
+            await screen.pilot.pause(0.3)
+            assert screen.engine.told == [Redirect(subtask="s03", text="oasxp", now=True, generation=0)]
+            assert not screen.screen.form.is_open
+            assert not screen.screen.asks.asking
+
+    run(burst())
 
 
 def test_editing_in_place_sends_what_changed() -> None:

@@ -1,6 +1,7 @@
 """``stitch serve``: only who has the token gets anything, and what a browser gets is the screen."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import WSServerHandshakeError, web
 
+from stitch_tui.cli import invoke
 from stitch_tui.serve import COOKIE, Guarded
 
 TOKEN = "the-token-of-this-test"
@@ -29,6 +31,11 @@ async def served() -> AsyncIterator[tuple[Guarded, aiohttp.ClientSession]]:
             yield guarded, client
     finally:
         await runner.cleanup()
+
+
+def children() -> set[str]:
+    """Processes that this one started."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def test_nothing_is_given_without_the_token_or_to_another_host() -> None:
@@ -61,6 +68,7 @@ def test_the_websocket_carries_the_screen(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
 
     async def look() -> None:
+        others = children()
         async with served() as (guarded, client), asyncio.timeout(60):
             async with client.get(guarded.url):
                 pass
@@ -70,5 +78,14 @@ def test_the_websocket_carries_the_screen(tmp_path: Path, monkeypatch: pytest.Mo
                     message = await line.receive()
                     if message.type is aiohttp.WSMsgType.BINARY:
                         seen += message.data
+                assert children() - others
+            while children() - others:  # noqa: ASYNC110  # the viewer ends with its page
+                await asyncio.sleep(0.01)
 
     asyncio.run(look())
+
+
+def test_other_machines_need_a_token_that_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--token", "short"]):
+        assert invoke(["serve", "--host", "0.0.0.0", *words]) == 2
+        assert "others could reach it" in capsys.readouterr().err

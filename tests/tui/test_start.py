@@ -124,10 +124,14 @@ def test_an_engine_that_cannot_begin_says_why(project: Path, monkeypatch: pytest
             await pilot.pause()
             assert "no Model here" in str(pilot.app.screen.query_one("#doing", Static).content)
             assert isinstance(pilot.app.screen, StartScreen)
+            request = json.loads(told.read_text())
+            asked = request["reference"], request["resume"], request["settings"]["autonomy"]["mode"]
+            assert asked == ("nets/mlp.py", None, "ask-plan")
+            await pilot.press("escape", "down", "c")
+            await finished(pilot.app, "start")
+            assert json.loads(told.read_text())["resume"] == SESSION
 
     asyncio.run(begin())
-    request = json.loads(told.read_text())
-    assert (request["reference"], request["settings"]["autonomy"]["mode"]) == ("nets/mlp.py", "ask-plan")
 
 
 def test_an_empty_folder_asks_for_a_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
