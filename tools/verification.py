@@ -28,6 +28,7 @@ from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
 from stitch_tui.tools.killed import unless_killed
+from stitch_tui.tools.profiling.candidate import profiled
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.sanitizer import sanitized
 from stitch_tui.tools.screen import screen_source
@@ -72,7 +73,8 @@ async def verify_region(
         flops: of the region at full size; decides whether the emulator can run it there.
         bound_us: the speed of light for the region; a time below `BELIEVED` of it is quarantined.
         time_it: measure a correct candidate where there is a GPU.
-        becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word.
+        becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word, and
+            what it accepts is profiled.
         on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.
 
     Raises:
@@ -160,7 +162,9 @@ class _Verification:
             build = await self._passed_on_gpu(source)
         if build is not None:
             await self._time(launches.on_gpu(self.bench, build))
-            await self._sanitized(source, build)
+            if self.draft.verdict.correct and self.becomes_best and self.becomes_best(self.draft.verdict):
+                await self._sanitized(source, build)
+                await self._profiled(source, build)
 
     async def _passed_on_gpu(self, source: Path) -> Build | None:
         """A correct candidate's library; None for one that is not.  The baselines are warm afterwards."""
@@ -378,9 +382,6 @@ class _Verification:
 
     async def _sanitized(self, source: Path, build: Build) -> None:
         """compute-sanitizer's tools on a small shape, for a version that is about to become *best*."""
-        cuda, verdict = self.bench.cuda, self.draft.verdict
-        if cuda is None or not verdict.correct or self.becomes_best is None or not self.becomes_best(verdict):
-            return
         self._stage("sanitizer")
         async with self.bench.gpu("compute-sanitizer", on_event=self.on_event):
             found = await sanitized(self.bench, self.target, source, build)
@@ -388,6 +389,15 @@ class _Verification:
         self.draft.note({"sanitizer_s": round(found.seconds, 1)})
         if found.findings:
             self.draft.fail(found.findings[0].category, found.findings)
+
+    async def _profiled(self, source: Path, build: Build) -> None:
+        """Where the time goes, for who writes the next version."""
+        if not self.draft.verdict.correct:
+            return
+        self._stage("profile")
+        async with self.bench.gpu("profiling", alone=True, on_event=self.on_event):
+            found = await profiled(self.bench, self.target, source, build, self.on_event)
+        self.draft.update(profile=found)
 
     def _stage(self, name: str) -> None:
         if self.on_event:

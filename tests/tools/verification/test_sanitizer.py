@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from stitch_tui.tools.sanitizer import TOOLS, UNSUPPORTED_EXIT, sanitize
+from stitch_tui.tools.sanitizer import TOOLS, sanitize
 from stitch_tui.tools.sanitizer_report import errors_of, finished
 from stitch_tui.tools.snapshot import STAGED
+from stitch_tui.tools.solo import UNSUPPORTED_EXIT, Solo
 from stitch_tui.tools.verdict import Category
 from stitch_tui.tools.worker.abi import Call
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.session import Session
-from stitch_tui.tools.worker.specimen import CALL, DATA, specimen
+from stitch_tui.tools.worker.solo import CALL, DATA
+from stitch_tui.tools.worker.specimen import specimen
 from stitch_tui.tools.worker.task import Task
 
 RECORDED = Path(__file__).parent / "recorded" / "sanitizer"
@@ -119,15 +121,8 @@ async def examined(
 ) -> tuple[list[str], list[str]]:
     source = folder / "mine.cu"
     source.write_text(text)
-    found = await sanitize(
-        fake(folder, body),
-        folder / "candidate.so",
-        folder,
-        source=source,
-        python=sys.executable,
-        environment=dict(os.environ),
-        timeout=timeout,
-    )
+    alone = Solo(sys.executable, folder, folder / "candidate.so", dict(os.environ))
+    found = await sanitize(fake(folder, body), alone, source=source, timeout=timeout)
     return [f"{f.category} {f.line}" for f in found.findings], list(found.unchecked)
 
 

@@ -1,0 +1,85 @@
+"""The system profile of a candidate or of the reference: by nsys where it works, else by torch's profiler."""
+
+import json
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from stitch_tui.tools import process
+from stitch_tui.tools.bench import Bench, Json
+from stitch_tui.tools.errors import StitchError
+from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.profiling.chrome_trace import read_trace
+from stitch_tui.tools.profiling.ncu_csv import Unreadable
+from stitch_tui.tools.profiling.nsys import NsysAnswer, trace
+from stitch_tui.tools.profiling.profile import Evidence, Trace
+from stitch_tui.tools.profiling.spans import Spans, system_of
+from stitch_tui.tools.scrub import reference_environment
+from stitch_tui.tools.solo import Solo
+
+RUNS = 10
+"""Runs in a row that a trace holds, after one that warms up."""
+SECONDS = 120.0
+
+
+async def of_candidate(bench: Bench, alone: Solo) -> Trace:
+    """Where a candidate's time goes, on warm caches and at its own pace."""
+
+    async def by_cupti(file: Path) -> None:
+        done = await process.run(alone.command(RUNS, file), timeout=SECONDS, env=alone.environment)
+        if not file.exists():
+            lines = (done.stderr or done.stdout).strip().splitlines() or ["it left no trace"]
+            raise Unreadable(f"torch's profiler: {lines[-1][:200]}")
+
+    async def by_nsys(nsys: Path, folder: Path) -> NsysAnswer:
+        return await trace(nsys, alone.command(RUNS), alone.environment, folder)
+
+    return await _traced(bench, by_nsys, by_cupti)
+
+
+async def of_reference(bench: Bench, options: Json) -> Trace:
+    """Where the reference's time goes, at its own pace.
+
+    Args:
+        options: as the judge's method ``open`` takes them.
+    """
+    command = [bench.python, str(BOOT), "forward", json.dumps(options), str(RUNS)]
+    cuda = bench.cuda
+    environment = reference_environment({"CUDA_VISIBLE_DEVICES": cuda.uuid} if cuda and cuda.uuid else {})
+
+    async def by_cupti(file: Path) -> None:
+        await bench.judge.call("trace", {"file": str(file), "runs": RUNS}, timeout=SECONDS)
+
+    async def by_nsys(nsys: Path, folder: Path) -> NsysAnswer:
+        return await trace(nsys, command, environment, folder)
+
+    return await _traced(bench, by_nsys, by_cupti)
+
+
+async def _traced(
+    bench: Bench,
+    by_nsys: Callable[[Path, Path], Awaitable[NsysAnswer]],
+    by_cupti: Callable[[Path], Awaitable[None]],
+) -> Trace:
+    """nsys first; what it cannot do is why torch's profiler is asked."""
+    nsys = bench.cuda.toolkit.nsys if bench.cuda else None
+    with tempfile.TemporaryDirectory(prefix="stitch-trace-") as made:
+        folder, why = Path(made), "nsys is not installed"
+        if nsys is not None:
+            answer = await by_nsys(nsys, folder)
+            if answer.spans is not None:
+                return _summed(answer.spans, Evidence.NSYS, "")
+            why = answer.why
+        file = folder / "trace.json"
+        try:
+            await by_cupti(file)
+            return _summed(read_trace(file), Evidence.CUPTI, why)
+        except (Unreadable, StitchError, OSError) as reason:
+            return Trace(why=f"{why}; {reason}")
+
+
+def _summed(spans: Spans, evidence: Evidence, why: str) -> Trace:
+    try:
+        return Trace(system=system_of(spans, RUNS), evidence=evidence, why=why)
+    except ValueError as reason:
+        return Trace(why=str(reason))
