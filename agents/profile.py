@@ -87,7 +87,7 @@ async def _traced(opened: OpenBench) -> Trace:
     if isinstance(opened.device, EmulatorDevice):
         return Trace(why="nothing is timed on the emulator")
     async with opened.bench.gpu("profiling the reference", alone=True):
-        return await of_reference(opened.bench, opened.options)
+        return await of_reference(opened.bench, opened.options, opened.summary.forward_seconds)
 
 
 async def _measured(opened: OpenBench) -> Graph:

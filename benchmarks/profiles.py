@@ -78,7 +78,7 @@ async def compared(cuda: Cuda, name: str) -> dict[str, Any]:
         await reference.open_reference(judge, options)
         opened = time.monotonic()
         without = replace(cuda, toolkit=replace(cuda.toolkit, nsys=None))
-        by_cupti = await of_reference(Bench(judge, None, python=sys.executable, cuda=without), given)
+        by_cupti = await of_reference(Bench(judge, None, python=sys.executable, cuda=without), given, 0.0)
         asked = time.monotonic()
     same_time = abs(ours - theirs["us"]) <= TOLERANCE * theirs["us"]
     return {

@@ -394,10 +394,15 @@ class _Verification:
         """Where the time goes, for who writes the next version."""
         if not self.draft.verdict.correct:
             return
+        timing = self.draft.verdict.timing
+        seconds = timing.candidate.median_us / 1e6 if timing else 0.0
         self._stage("profile")
         async with self.bench.gpu("profiling", alone=True, on_event=self.on_event):
-            found = await profiled(self.bench, self.target, source, build, self.on_event)
-        self.draft.update(profile=found)
+            self.draft.update(
+                profile=await profiled(
+                    self.bench, self.target, source, build, seconds=seconds, on_event=self.on_event
+                )
+            )
 
     def _stage(self, name: str) -> None:
         if self.on_event:

@@ -18,68 +18,86 @@ from stitch_tui.tools.scrub import reference_environment
 from stitch_tui.tools.solo import Solo
 
 RUNS = 10
-"""Runs in a row that a trace holds, after one that warms up."""
+"""Runs in a row that a trace holds, after one that warms up; fewer where they take long."""
+RUNNING_SECONDS = 10.0
+"""What those runs may take together; a program that takes longer for one of them is not traced."""
 SECONDS = 120.0
+"""For a process, or the judge's call, around them."""
 
 
-async def of_candidate(bench: Bench, alone: Solo) -> Trace:
-    """Where a candidate's time goes, on warm caches and at its own pace."""
+def runs_of(seconds: float) -> int:
+    """How many runs a trace shall hold of a program that takes so long for one; 0: none."""
+    return int(min(RUNS, RUNNING_SECONDS / max(seconds, 1e-9)))
+
+
+async def of_candidate(bench: Bench, alone: Solo, seconds: float) -> Trace:
+    """Where a candidate's time goes, on warm caches and at its own pace.
+
+    Args:
+        seconds: that one run takes, about.
+    """
+    runs = runs_of(seconds)
 
     async def by_cupti(file: Path) -> None:
-        done = await process.run(alone.command(RUNS, file), timeout=SECONDS, env=alone.environment)
+        done = await process.run(alone.command(runs, file), timeout=SECONDS, env=alone.environment)
         if not file.exists():
             lines = (done.stderr or done.stdout).strip().splitlines() or ["it left no trace"]
             raise Unreadable(f"torch's profiler: {lines[-1][:200]}")
 
     async def by_nsys(nsys: Path, folder: Path) -> NsysAnswer:
-        return await trace(nsys, alone.command(RUNS), alone.environment, folder)
+        return await trace(nsys, alone.command(runs), alone.environment, folder)
 
-    return await _traced(bench, by_nsys, by_cupti)
+    return await _traced(bench, runs, by_nsys, by_cupti)
 
 
-async def of_reference(bench: Bench, options: Json) -> Trace:
+async def of_reference(bench: Bench, options: Json, seconds: float) -> Trace:
     """Where the reference's time goes, at its own pace.
 
     Args:
         options: as the judge's method ``open`` takes them.
+        seconds: that one pass takes, about.
     """
-    command = [bench.python, str(BOOT), "forward", json.dumps(options), str(RUNS)]
+    runs = runs_of(seconds)
+    command = [bench.python, str(BOOT), "forward", json.dumps(options), str(runs)]
     cuda = bench.cuda
     environment = reference_environment({"CUDA_VISIBLE_DEVICES": cuda.uuid} if cuda and cuda.uuid else {})
 
     async def by_cupti(file: Path) -> None:
-        await bench.judge.call("trace", {"file": str(file), "runs": RUNS}, timeout=SECONDS)
+        await bench.judge.call("trace", {"file": str(file), "runs": runs}, timeout=SECONDS)
 
     async def by_nsys(nsys: Path, folder: Path) -> NsysAnswer:
         return await trace(nsys, command, environment, folder)
 
-    return await _traced(bench, by_nsys, by_cupti)
+    return await _traced(bench, runs, by_nsys, by_cupti)
 
 
 async def _traced(
     bench: Bench,
+    runs: int,
     by_nsys: Callable[[Path, Path], Awaitable[NsysAnswer]],
     by_cupti: Callable[[Path], Awaitable[None]],
 ) -> Trace:
     """nsys first; what it cannot do is why torch's profiler is asked."""
+    if not runs:
+        return Trace(why=f"one run takes longer than {RUNNING_SECONDS:g} s")
     nsys = bench.cuda.toolkit.nsys if bench.cuda else None
     with tempfile.TemporaryDirectory(prefix="stitch-trace-") as made:
         folder, why = Path(made), "nsys is not installed"
         if nsys is not None:
             answer = await by_nsys(nsys, folder)
             if answer.spans is not None:
-                return _summed(answer.spans, Evidence.NSYS, "")
+                return _summed(answer.spans, runs, Evidence.NSYS, "")
             why = answer.why
         file = folder / "trace.json"
         try:
             await by_cupti(file)
-            return _summed(read_trace(file), Evidence.CUPTI, why)
+            return _summed(read_trace(file), runs, Evidence.CUPTI, why)
         except (Unreadable, StitchError, OSError) as reason:
             return Trace(why=f"{why}; {reason}")
 
 
-def _summed(spans: Spans, evidence: Evidence, why: str) -> Trace:
+def _summed(spans: Spans, runs: int, evidence: Evidence, why: str) -> Trace:
     try:
-        return Trace(system=system_of(spans, RUNS), evidence=evidence, why=why)
+        return Trace(system=system_of(spans, runs), evidence=evidence, why=why)
     except ValueError as reason:
         return Trace(why=str(reason))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stitch_tui.tools.bench import Bench, Cuda
+from stitch_tui.tools.errors import ReferenceFault
 from stitch_tui.tools.profiling import candidate, system
 from stitch_tui.tools.profiling.profile import Evidence, Profile
 from stitch_tui.tools.toolkit import Toolkit
@@ -67,7 +68,7 @@ def profiled(folder: Path, *, host: str = "", nsys: bool = True, ncu: bool = Tru
     def heard(_: str, data: dict[str, Any]) -> None:
         said.append(f"{data['tool']}: {data['reason']}")
 
-    profile = asyncio.run(candidate.profiled(bench, {}, source, build, heard))
+    profile = asyncio.run(candidate.profiled(bench, {}, source, build, on_event=heard))
     assert profile is not None
     return profile, said
 
@@ -102,6 +103,23 @@ def test_what_is_missing_is_said_and_the_rest_is_used(tmp_path: Path) -> None:
     assert (without_trace.evidence, without_trace.system) == (Evidence.NCU, None)
     assert "nsys is not installed; torch's profiler:" in without_trace.why
     assert "--kernel-name" not in Path(without_trace.report).read_text()
+
+
+def test_a_judge_that_draws_no_inputs_costs_the_profile_alone(tmp_path: Path) -> None:
+    class Full(NoJudge):
+        async def call(self, method: str, params: Any = None, **more: Any) -> Any:
+            raise ReferenceFault("the reference is too large for memory")
+
+    cuda = Cuda("NVIDIA H200", "sm_90", Toolkit(), tmp_path, profiles=tmp_path)
+    build = Build(ok=True, device="cuda", artifact="none.so")
+    profile = asyncio.run(candidate.profiled(Bench(Full(), None, cuda=cuda), {}, tmp_path, build))
+    assert profile is not None
+    assert profile.evidence is Evidence.NONE
+    assert "too large for memory" in profile.why
+
+
+def test_a_long_run_is_traced_fewer_times_or_not_at_all() -> None:
+    assert [system.runs_of(seconds) for seconds in (0.0, 1.0, 4.0, 11.0)] == [5, 5, 2, 0]
 
 
 def test_the_oldest_reports_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
