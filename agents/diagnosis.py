@@ -18,9 +18,10 @@ from stitch_tui.tools.profiling.profile import WARP, KernelProfile, Profile, Sys
 LAUNCH_SHARE = 0.3
 """Of a run's time, in calls that launch: from here on launches are what the device waits for.  (ours)"""
 WELL_USED = 80.0
-"""Percent of a peak from which a kernel is at its limit.  (guide: SpeedOfLight)"""
+"""Percent of a peak from which more is hardly to be had.  (guide: SpeedOfLight)"""
 BALANCED = 60.0
-"""Percent of the peaks of memory and of the SMs below both of which latency is the limit.  (guide)"""
+"""Percent of the peaks of memory and of the SMs below both of which latency is the limit, and from which the
+busier one is.  (guide: SpeedOfLight)"""
 SPILL_SHARE = 0.1
 """Local memory's bytes over those of device memory.  (ours)"""
 TAIL_ACTIVE = 0.75
@@ -223,21 +224,27 @@ def no_tensor_cores(kernel: KernelProfile, work: Work) -> Diagnosis | None:
 
 
 def memory(kernel: KernelProfile, work: Work) -> Diagnosis | None:
-    """At the peak of device memory."""
-    if (kernel.dram_percent or 0) < WELL_USED:
+    """Some part of the memory system is the busiest part of the device."""
+    busiest = kernel.memory_percent or 0
+    if busiest < BALANCED or busiest < (kernel.sm_percent or 0):
         return None
+    levels = {
+        "device memory": (kernel.dram_percent, _FEWER_BYTES),
+        "the L2 cache": (kernel.l2_percent, _NEARER),
+        "L1 and shared memory": (kernel.l1_percent, _REGISTERS),
+    }
+    if (kernel.dram_percent or 0) >= WELL_USED:  # what lies nearer is passed on the way
+        levels = {"device memory": levels["device memory"]}
+    name, (percent, change) = max(levels.items(), key=lambda level: level[1][0] or 0)
+    full = "; the access itself is as fast as it gets" if (percent or 0) >= WELL_USED else ""
     return Diagnosis(
-        Disease.MEMORY,
-        Bottleneck.MEMORY,
-        f"device memory at {kernel.dram_percent:.0f} % of its peak",
-        "move fewer bytes: fuse with what comes before or after, keep what is read twice in shared memory or "
-        "registers; the access itself is as fast as it gets",
+        Disease.MEMORY, Bottleneck.MEMORY, f"{name} at {percent or busiest:.0f} % of its peak{full}", change
     )
 
 
 def compute(kernel: KernelProfile, work: Work) -> Diagnosis | None:
-    """At the peak of the SMs."""
-    if (kernel.sm_percent or 0) < WELL_USED:
+    """The SMs' pipes are the busiest part of the device."""
+    if (kernel.sm_percent or 0) < BALANCED:
         return None
     return Diagnosis(
         Disease.COMPUTE,
@@ -285,6 +292,12 @@ def latency(kernel: KernelProfile, work: Work) -> Diagnosis | None:
     )
 
 
+_FEWER_BYTES = (
+    "move fewer bytes: fuse with what comes before or after, and keep what is read twice in shared memory or "
+    "registers"
+)
+_NEARER = "read less often what other blocks read too: bigger tiles, so that shared memory serves more of it"
+_REGISTERS = "take more from registers: let each thread compute a bigger tile of results"
 STALL_REMEDIES = {
     "long_scoreboard": "have more loads in flight: load several elements before the first is used "
     "(unroll by 4 or more, 16-byte accesses), or give more threads a part of the loop",

@@ -59,8 +59,8 @@ def test_a_recorded_disease_is_named_with_its_numbers_and_one_change(name: str) 
 )
 def test_a_device_that_waits_comes_before_any_kernel(system: SystemProfile, disease: Disease) -> None:
     profile = recorded("uncoalesced").model_copy(update={"system": system})
-    found = diagnose(profile)
-    assert [d.disease for d in found] == [disease, Disease.UNCOALESCED]
+    first, second, *_ = diagnose(profile)
+    assert (first.disease, second.disease) == (disease, Disease.UNCOALESCED)
 
 
 def test_tensor_cores_are_not_recommended_where_the_precision_forbids_them() -> None:
@@ -76,6 +76,24 @@ def test_few_blocks_and_waiting_warps_are_told_apart() -> None:
     for kernel, disease in ((few, Disease.SMALL_GRID), (many, Disease.LATENCY)):
         (first, *_) = diagnose(Profile(evidence=Evidence.NCU, why="", kernels=(kernel,)))
         assert first.disease is disease
+
+
+@pytest.mark.parametrize(
+    ("busiest", "disease", "change"),
+    [
+        ({"memory_percent": 70.0, "l1_percent": 70.0, "l2_percent": 30.0}, Disease.MEMORY, "from registers"),
+        ({"memory_percent": 70.0, "l2_percent": 70.0, "l1_percent": 30.0}, Disease.MEMORY, "bigger tiles"),
+        ({"memory_percent": 65.0, "dram_percent": 65.0}, Disease.MEMORY, "fewer bytes"),
+        ({"memory_percent": 61.0, "sm_percent": 67.0}, Disease.COMPUTE, "fewer instructions"),
+    ],
+)
+def test_the_busiest_part_of_the_device_is_the_limit(
+    busiest: dict[str, float], disease: Disease, change: str
+) -> None:
+    kernel = KernelProfile(kernel="f", launches=1, time_us=9, blocks=4000).model_copy(update=busiest)
+    (found,) = diagnose(Profile(evidence=Evidence.NCU, why="", kernels=(kernel,)))
+    assert found.disease is disease
+    assert change in found.change
 
 
 def test_without_evidence_nothing_is_said() -> None:

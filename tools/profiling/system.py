@@ -21,6 +21,8 @@ RUNS = 10
 """Runs in a row that a trace holds, after one that warms up; fewer where they take long."""
 RUNNING_SECONDS = 10.0
 """What those runs may take together; a program that takes longer for one of them is not traced."""
+_UNFIT: dict[Path, str] = {}
+"""An nsys that did not work in this process, and why: it is not tried again for each candidate."""
 SECONDS = 120.0
 """For a process, or the judge's call, around them."""
 
@@ -82,12 +84,12 @@ async def _traced(
         return Trace(why=f"one run takes longer than {RUNNING_SECONDS:g} s")
     nsys = bench.cuda.toolkit.nsys if bench.cuda else None
     with tempfile.TemporaryDirectory(prefix="stitch-trace-") as made:
-        folder, why = Path(made), "nsys is not installed"
-        if nsys is not None:
+        folder, why = Path(made), "nsys is not installed" if nsys is None else _UNFIT.get(nsys, "")
+        if nsys is not None and not why:
             answer = await by_nsys(nsys, folder)
             if answer.spans is not None:
                 return _summed(answer.spans, runs, Evidence.NSYS, "")
-            why = answer.why
+            why = _UNFIT[nsys] = answer.why
         file = folder / "trace.json"
         try:
             await by_cupti(file)

@@ -11,6 +11,7 @@ from stitch_tui.tools.bench import Bench, Cuda
 from stitch_tui.tools.errors import ReferenceFault
 from stitch_tui.tools.profiling import candidate, system
 from stitch_tui.tools.profiling.profile import Evidence, Profile
+from stitch_tui.tools.solo import Solo
 from stitch_tui.tools.toolkit import Toolkit
 from stitch_tui.tools.verdict import Build
 
@@ -103,6 +104,18 @@ def test_what_is_missing_is_said_and_the_rest_is_used(tmp_path: Path) -> None:
     assert (without_trace.evidence, without_trace.system) == (Evidence.NCU, None)
     assert "nsys is not installed; torch's profiler:" in without_trace.why
     assert "--kernel-name" not in Path(without_trace.report).read_text()
+
+
+def test_an_nsys_that_does_not_work_is_not_tried_for_each_candidate(tmp_path: Path) -> None:
+    broken = program(
+        tmp_path, "broken-nsys", f"pathlib.Path({str(tmp_path)!r}, 'tries').open('a').write('x')"
+    )
+    bench = Bench(NoJudge(), None, cuda=Cuda("NVIDIA H200", "sm_90", Toolkit(nsys=broken), tmp_path))
+    alone = Solo(sys.executable, tmp_path, tmp_path / "none.so", {})
+    first, second = (asyncio.run(system.of_candidate(bench, alone, 0.0)) for _ in range(2))
+    assert "nsys left no .nsys-rep" in first.why
+    assert first.why == second.why
+    assert (tmp_path / "tries").read_text() == "x"
 
 
 def test_a_judge_that_draws_no_inputs_costs_the_profile_alone(tmp_path: Path) -> None:
