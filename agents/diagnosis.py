@@ -36,7 +36,10 @@ CONFLICT_SHARE = 0.3
 """Of the passes through shared memory.  (guide: MemoryWorkloadAnalysis, shared memory bank conflicts)"""
 SHARED_BUSY = 40.0
 """Percent of L1's and shared memory's peak from which conflicts cost time.  (ours)"""
+REPEATED = 1.5
+"""Bytes that device memory moves over those that have to be moved.  (ours)"""
 IDLE_TENSOR = 5.0
+"""Percent of the tensor cores' peak.  (ours)"""
 OCCUPANCY = 50.0
 """Percent of an SM's warps that fit.  (guide: Occupancy)"""
 _BYTES = 32
@@ -50,7 +53,9 @@ class Work:
     products: bool = False
     """It multiplies matrices or convolves."""
     tensor_cores: bool = False
-    """Tensor cores may compute them: in the reference's precision, or because the user lets fp32 be TF32."""
+    """Tensor cores may compute them in the reference's precision."""
+    least_bytes: float = 0.0
+    """That any program for it must read and write; 0: not known."""
 
 
 @dataclass(frozen=True)
@@ -228,8 +233,9 @@ def memory(kernel: KernelProfile, work: Work) -> Diagnosis | None:
     busiest = kernel.memory_percent or 0
     if busiest < BALANCED or busiest < (kernel.sm_percent or 0):
         return None
+    moved = (kernel.dram_bytes or 0) / work.least_bytes if work.least_bytes else 0.0
     levels = {
-        "device memory": (kernel.dram_percent, _FEWER_BYTES),
+        "device memory": (kernel.dram_percent, _ONCE if moved >= REPEATED else _FEWER_BYTES),
         "the L2 cache": (kernel.l2_percent, _NEARER),
         "L1 and shared memory": (kernel.l1_percent, _REGISTERS),
     }
@@ -237,9 +243,9 @@ def memory(kernel: KernelProfile, work: Work) -> Diagnosis | None:
         levels = {"device memory": levels["device memory"]}
     name, (percent, change) = max(levels.items(), key=lambda level: level[1][0] or 0)
     full = "; the access itself is as fast as it gets" if (percent or 0) >= WELL_USED else ""
-    return Diagnosis(
-        Disease.MEMORY, Bottleneck.MEMORY, f"{name} at {percent or busiest:.0f} % of its peak{full}", change
-    )
+    times = f"; it moves {moved:.1f} times the bytes that it must" if moved >= REPEATED else ""
+    evidence = f"{name} at {percent or busiest:.0f} % of its peak{full}{times}"
+    return Diagnosis(Disease.MEMORY, Bottleneck.MEMORY, evidence, change)
 
 
 def compute(kernel: KernelProfile, work: Work) -> Diagnosis | None:
@@ -295,6 +301,10 @@ def latency(kernel: KernelProfile, work: Work) -> Diagnosis | None:
 _FEWER_BYTES = (
     "move fewer bytes: fuse with what comes before or after, and keep what is read twice in shared memory or "
     "registers"
+)
+_ONCE = (
+    "read and write each byte once: do in one pass what now takes several, and keep intermediate values in "
+    "registers or shared memory"
 )
 _NEARER = "read less often what other blocks read too: bigger tiles, so that shared memory serves more of it"
 _REGISTERS = "take more from registers: let each thread compute a bigger tile of results"

@@ -10,6 +10,7 @@ from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
 from stitch_tui.agents.state import Advice, Candidate, Plan, Session, Subtask, Uncovered
 from stitch_tui.tools.graph import DType, Graph
 from stitch_tui.tools.iteration import Kind
+from stitch_tui.tools.speed_of_light import least_work
 
 
 class BuiltinPlanner:
@@ -58,14 +59,15 @@ class BuiltinAdviser:
 
 
 def work_of(graph: Graph, subtask: Subtask) -> diagnosis.Work:
-    """Whether a subtask multiplies matrices, and whether tensor cores may: half precision only.
+    """What the rules ask of a subtask.  Tensor cores are for half precision only.
 
     What the user lets fp32 be computed in is not the graph's to say.
     """
     nodes = [graph.node[name] for name in subtask.region.nodes]
     products = [node for node in nodes if node.op in PRODUCTS | CONVOLUTIONS]
     halves = any(node.outputs[0].dtype in (DType.F16, DType.BF16) for node in products)
-    return diagnosis.Work(products=bool(products), tensor_cores=halves)
+    least = least_work(graph, subtask.region)
+    return diagnosis.Work(bool(products), halves, float(least.read + least.written))
 
 
 def _subtask(number: int, proposal: Proposal) -> Subtask:

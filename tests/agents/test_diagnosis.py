@@ -13,6 +13,7 @@ from stitch_tui.agents.diagnosis import Work, advice, diagnose
 from stitch_tui.agents.profile import at_its_pace
 from stitch_tui.agents.roles import AdviceBrief
 from stitch_tui.agents.state import Bottleneck, Disease, Iteration
+from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.iteration import Kind
 from stitch_tui.tools.profiling.ncu_csv import launches, profiles
 from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile, SystemProfile
@@ -22,7 +23,7 @@ from tests.agents import sessions
 RECORDED = Path(__file__).parent / "recorded" / "profiles"
 PRODUCT = Work(products=True, tensor_cores=True)
 KERNELS = {
-    "healthy": (Disease.MEMORY, Bottleneck.MEMORY, "88 % of its peak", "fewer bytes"),
+    "healthy": (Disease.MEMORY, Bottleneck.MEMORY, "device memory at 88 %", "fewer bytes"),
     "uncoalesced": (Disease.UNCOALESCED, Bottleneck.MEMORY, "12 % of the bytes", "neighbouring addresses"),
     "bank_conflicts": (Disease.BANK_CONFLICTS, Bottleneck.MEMORY, "92%", "pad each row"),
     "low_occupancy": (Disease.LOW_OCCUPANCY, Bottleneck.LATENCY, "by shared memory", "less shared memory"),
@@ -96,6 +97,15 @@ def test_the_busiest_part_of_the_device_is_the_limit(
     assert change in found.change
 
 
+def test_bytes_that_move_more_than_once_are_counted_against_what_must_move() -> None:
+    must = 2 * 4 * (1 << 26)  # the recorded kernel reads and writes 2^26 floats
+    (once, *_) = diagnose(recorded("healthy"), Work(least_bytes=must))
+    (often, *_) = diagnose(recorded("healthy"), Work(least_bytes=must / 2))
+    assert "times the bytes" not in once.evidence
+    assert "it moves 2.0 times the bytes that it must" in often.evidence
+    assert "each byte once" in often.change
+
+
 def test_without_evidence_nothing_is_said() -> None:
     nothing = KernelProfile(kernel="f", launches=1, time_us=9, blocks=4000)
     assert diagnose(Profile(evidence=Evidence.NONE, why="no tool")) == ()
@@ -107,9 +117,9 @@ def test_the_built_in_adviser_speaks_of_a_profiled_verdict_alone() -> None:
     def advised(profile: Profile | None) -> Disease | None:
         verdict = sessions.verdict(Category.CORRECT, speedup=1.5).model_copy(update={"profile": profile})
         attempt = Iteration(number=1, subtask="s01", attempt=1, kind=Kind.DRAFT, verdict=verdict)
-        region = sessions.subtask().region.model_copy(update={"nodes": ("a",)})
-        subtask = sessions.subtask().model_copy(update={"region": region})
-        said = asyncio.run(BuiltinAdviser().advise(AdviceBrief(sessions.two_layers(), subtask, attempt)))
+        graph = sessions.two_layers()
+        subtask = sessions.subtask().model_copy(update={"region": region_of(graph, ["a"])})
+        said = asyncio.run(BuiltinAdviser().advise(AdviceBrief(graph, subtask, attempt)))
         return said.disease if said else None
 
     assert advised(None) is None
