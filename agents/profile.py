@@ -46,7 +46,7 @@ async def measured_reference(opened: OpenBench, record: Record, folder: Path) ->
         except (OSError, ValidationError):
             record.emit(events.Warned(text="the reference is measured again: its first times are lost"))
     variants = await references.variants(opened.judge)
-    times = ReferenceTimes(graph=await _measured(opened), trace=await _traced(opened))
+    times = await times_of(opened)
     replace_file(path, times.model_dump_json().encode())
     graph, opaque = times.graph, opened.exported.opaque
     timed = sorted((n for n in graph.nodes if n.time_us is not None), key=lambda node: -(node.time_us or 0.0))
@@ -65,6 +65,11 @@ async def measured_reference(opened: OpenBench, record: Record, folder: Path) ->
         )
     )
     return times
+
+
+async def times_of(opened: OpenBench) -> ReferenceTimes:
+    """The open reference, measured now."""
+    return ReferenceTimes(graph=await _measured(opened), trace=await _traced(opened))
 
 
 def at_its_pace(graph: Graph, system: SystemProfile | None) -> Graph:

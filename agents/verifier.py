@@ -75,6 +75,7 @@ class ToolVerifier:
                 kernels,
                 flops=flops,
                 bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
+                traced_as=opened.options,
                 on_event=self._hearing(self._passed),
             )
         )

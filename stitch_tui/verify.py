@@ -34,7 +34,8 @@ async def verify_file(
     other one against the whole reference.  A ``model_new.py`` in a bundle brings its kernels.
 
     Args:
-        profile: look for a kernel's bottleneck too, after compute-sanitizer has had its say.
+        profile: look for the bottleneck of a ``.cu`` too, after compute-sanitizer has had its say; of a
+            bundle's program, see where its time goes.
 
     Raises:
         UsageError: the candidate is neither, or is not there.
@@ -63,6 +64,7 @@ async def verify_file(
             flops=sum(node.flops for node in whole.nodes),
             bound_us=opened.least_us(region_of(whole, whole.node)),
             small_shapes=not kernels,
+            traced_as=opened.options if profile and kernels else None,
             on_event=on_event,
         )
 

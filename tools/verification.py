@@ -10,7 +10,7 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,8 @@ from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
 from stitch_tui.tools.killed import unless_killed
-from stitch_tui.tools.profiling.candidate import profiled
+from stitch_tui.tools.profiling.candidate import profiled, profiled_program
+from stitch_tui.tools.profiling.profile import Profile
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.sanitizer import sanitized
 from stitch_tui.tools.screen import screen_source
@@ -94,6 +95,7 @@ async def verify_program(
     bound_us: float | None = None,
     small_shapes: bool = False,
     time_it: bool = True,
+    traced_as: Json | None = None,
     on_event: OnEvent | None = None,
 ) -> Verdict:
     """Judge a whole program, a Python file with ``ModelNew``, end to end.
@@ -102,8 +104,10 @@ async def verify_program(
         module: ``stitched/model_new.py``, or any module in KernelBench's form.
         kernels: the bundle's ``.cu`` files by file name; built for the emulator where there is no GPU.
         small_shapes: try the reference's small shapes too; a bundle is made for one shape.
+        traced_as: how its reference is opened; a correct program is then profiled.
     """
     verification = _Verification(bench, {"kind": "program"}, flops, bound_us, time_it, on_event)
+    verification.traced_as = traced_as
     return await verification.of_module(module, kernels or {}, small_shapes)
 
 
@@ -116,6 +120,7 @@ class _Verification:
     time_it: bool
     on_event: OnEvent | None
     becomes_best: Callable[[Verdict], bool] | None = None
+    traced_as: Json | None = None
     draft: Draft = field(init=False)
     launched: str = field(init=False, default="")
     """Names the candidate by its sources and builds."""
@@ -156,15 +161,26 @@ class _Verification:
             await self._warm_baselines(wait=passed)
         if passed:
             await self._time(runner)
+        if self.traced_as is not None and self.bench.cuda and self.draft.verdict.correct:
+            program = profiled_program(self.bench, self.traced_as, module, self._run_seconds)
+            await self._profile(program)
 
     async def _on_gpu(self, source: Path) -> None:
         async with self.bench.gpu("checking", on_event=self.on_event):
             build = await self._passed_on_gpu(source)
         if build is not None:
             await self._time(launches.on_gpu(self.bench, build))
-            if self.draft.verdict.correct and self.becomes_best and self.becomes_best(self.draft.verdict):
+            if self._is_new_best:
                 await self._sanitized(source, build)
-                await self._profiled(source, build)
+            if self._is_new_best:
+                about = (self.bench, self.target, source, build)
+                await self._profile(profiled(*about, seconds=self._run_seconds, on_event=self.on_event))
+
+    @property
+    def _is_new_best(self) -> bool:
+        """As far as is known: compute-sanitizer may still object."""
+        verdict = self.draft.verdict
+        return verdict.correct and self.becomes_best is not None and self.becomes_best(verdict)
 
     async def _passed_on_gpu(self, source: Path) -> Build | None:
         """A correct candidate's library; None for one that is not.  The baselines are warm afterwards."""
@@ -390,19 +406,17 @@ class _Verification:
         if found.findings:
             self.draft.fail(found.findings[0].category, found.findings)
 
-    async def _profiled(self, source: Path, build: Build) -> None:
-        """Where the time goes, for who writes the next version."""
-        if not self.draft.verdict.correct:
-            return
+    @property
+    def _run_seconds(self) -> float:
+        """Of one run, as it was timed; 0: it was not."""
         timing = self.draft.verdict.timing
-        seconds = timing.candidate.median_us / 1e6 if timing else 0.0
+        return timing.candidate.median_us / 1e6 if timing else 0.0
+
+    async def _profile(self, profiling: Awaitable[Profile | None]) -> None:
+        """Where the time goes, for who writes the next version."""
         self._stage("profile")
         async with self.bench.gpu("profiling", alone=True, on_event=self.on_event):
-            self.draft.update(
-                profile=await profiled(
-                    self.bench, self.target, source, build, seconds=seconds, on_event=self.on_event
-                )
-            )
+            self.draft.update(profile=await profiling)
 
     def _stage(self, name: str) -> None:
         if self.on_event:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Candidate = Annotated[Path, typer.Argument(metavar="FILE", help="A .cu, or a Python file with ModelNew.")]
 Profile = Annotated[
-    bool, typer.Option("--profile", help="Say what limits a correct .cu too; needs a GPU, nsys and ncu.")
+    bool,
+    typer.Option("--profile", help="Say what limits a correct one; needs a GPU, nsys and ncu."),
 ]
 Archs = Annotated[
     str,

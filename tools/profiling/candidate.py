@@ -10,7 +10,7 @@ from stitch_tui.tools.profiling.choice import choose
 from stitch_tui.tools.profiling.metrics import Question, questions
 from stitch_tui.tools.profiling.ncu import NcuAnswer, measure
 from stitch_tui.tools.profiling.profile import Evidence, Profile
-from stitch_tui.tools.profiling.system import of_candidate
+from stitch_tui.tools.profiling.system import of_candidate, of_program
 from stitch_tui.tools.solo import Solo, solo
 from stitch_tui.tools.verdict import Build
 
@@ -78,6 +78,27 @@ async def _measured(
         return known.model_copy(update={"why": "; ".join(filter(None, ("ncu is not installed", traced.why)))})
     answer = await measure(cuda.toolkit.ncu, alone, asked, report, kernels=choice.kernels)
     return _with(known, answer, report)
+
+
+async def profiled_program(bench: Bench, options: Json, module: Path, seconds: float) -> Profile | None:
+    """Where a stitched program's time goes; None where nothing is profiled.
+
+    Args:
+        options: of its reference, as the judge's method ``open`` takes them.
+        module: ``model_new.py`` in its bundle.
+        seconds: that one pass takes, about.
+    """
+    if bench.cuda is None or bench.cuda.profiles is None:
+        return None
+    started = time.monotonic()
+    traced = await of_program(bench, options, module, seconds)
+    return Profile(
+        evidence=traced.evidence,
+        why=traced.why or "the whole program",
+        system=traced.system,
+        system_evidence=traced.evidence,
+        seconds=round(time.monotonic() - started, 1),
+    )
 
 
 def _unheard(event: str, data: Json) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from stitch_tui.tools import process
@@ -41,10 +41,7 @@ async def of_candidate(bench: Bench, alone: Solo, seconds: float) -> Trace:
     runs = runs_of(seconds)
 
     async def by_cupti(file: Path) -> None:
-        done = await process.run(alone.command(runs, file), timeout=SECONDS, env=alone.environment)
-        if not file.exists():
-            lines = (done.stderr or done.stdout).strip().splitlines() or ["it left no trace"]
-            raise Unreadable(f"torch's profiler: {lines[-1][:200]}")
+        await _left(alone.command(runs, file), alone.environment, file)
 
     async def by_nsys(nsys: Path, folder: Path) -> NsysAnswer:
         return await trace(nsys, alone.command(runs), alone.environment, folder)
@@ -61,8 +58,7 @@ async def of_reference(bench: Bench, options: Json, seconds: float) -> Trace:
     """
     runs = runs_of(seconds)
     command = [bench.python, str(BOOT), "forward", json.dumps(options), str(runs)]
-    cuda = bench.cuda
-    environment = reference_environment({"CUDA_VISIBLE_DEVICES": cuda.uuid} if cuda and cuda.uuid else {})
+    environment = _environment(bench)
 
     async def by_cupti(file: Path) -> None:
         await bench.judge.call("trace", {"file": str(file), "runs": runs}, timeout=SECONDS)
@@ -71,6 +67,45 @@ async def of_reference(bench: Bench, options: Json, seconds: float) -> Trace:
         return await trace(nsys, command, environment, folder)
 
     return await _traced(bench, runs, by_nsys, by_cupti)
+
+
+async def of_program(bench: Bench, options: Json, module: Path, seconds: float) -> Trace:
+    """Where a stitched program's time goes, at its own pace.
+
+    Args:
+        options: of its reference, as the judge's method ``open`` takes them.
+        module: ``model_new.py`` in its bundle.
+        seconds: that one pass takes, about.
+    """
+    runs = runs_of(seconds)
+    command = [bench.python, str(BOOT), "forward", json.dumps(options), str(runs), str(module.resolve())]
+    environment = _environment(bench)
+
+    async def by_cupti(file: Path) -> None:
+        await _left([*command, str(file)], environment, file)
+
+    async def by_nsys(nsys: Path, folder: Path) -> NsysAnswer:
+        return await trace(nsys, command, environment, folder)
+
+    return await _traced(bench, runs, by_nsys, by_cupti)
+
+
+def _environment(bench: Bench) -> dict[str, str]:
+    """Of the user's own code, which sees the GPU of the bench alone."""
+    cuda = bench.cuda
+    return reference_environment({"CUDA_VISIBLE_DEVICES": cuda.uuid} if cuda and cuda.uuid else {})
+
+
+async def _left(command: Sequence[str], environment: Mapping[str, str], file: Path) -> None:
+    """Run a process that leaves a trace in `file`.
+
+    Raises:
+        Unreadable: it left none.
+    """
+    done = await process.run(command, timeout=SECONDS, env=environment)
+    if not file.exists():
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["it left no trace"]
+        raise Unreadable(f"torch's profiler: {lines[-1][:200]}")
 
 
 async def _traced(

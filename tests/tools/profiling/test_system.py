@@ -183,7 +183,8 @@ else: pathlib.Path(arguments[-2].partition("=")[2]).write_text("no database")
 def test_an_nsys_that_does_not_work_says_why(tmp_path: Path, body: str, reason: str) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    answer = asyncio.run(trace(fake(tmp_path, body), ["true"], dict(os.environ), folder, timeout=3))
+    seconds = 1 if "sleep" in body else 60
+    answer = asyncio.run(trace(fake(tmp_path, body), ["true"], dict(os.environ), folder, timeout=seconds))
     assert answer.spans is None
     assert reason in answer.why
 
