@@ -10,8 +10,9 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from stitch_tui.tools import launches
@@ -28,10 +29,9 @@ from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
 from stitch_tui.tools.killed import unless_killed
+from stitch_tui.tools.new_best import last_word, looked_into
 from stitch_tui.tools.profiling.candidate import profiled, profiled_program
-from stitch_tui.tools.profiling.profile import Profile
 from stitch_tui.tools.python_screen import screen_module
-from stitch_tui.tools.sanitizer import sanitized
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.summary import distinct
 from stitch_tui.tools.timed import timed
@@ -162,19 +162,22 @@ class _Verification:
         if passed:
             await self._time(runner)
         if self.traced_as is not None and self.bench.cuda and self.draft.verdict.correct:
-            program = profiled_program(self.bench, self.traced_as, module, self._run_seconds)
-            await self._profile(program)
+            seconds = self.draft.run_seconds
+            profiling = partial(profiled_program, self.bench, self.traced_as, module, seconds)
+            await looked_into(self.draft, self.bench, profiling, self._event)
 
     async def _on_gpu(self, source: Path) -> None:
         async with self.bench.gpu("checking", on_event=self.on_event):
             build = await self._passed_on_gpu(source)
         if build is not None:
             await self._time(launches.on_gpu(self.bench, build))
+            about = (self.bench, self.target, source, build)
             if self._is_new_best:
-                await self._sanitized(source, build)
+                await last_word(self.draft, *about, self._event)
             if self._is_new_best:
-                about = (self.bench, self.target, source, build)
-                await self._profile(profiled(*about, seconds=self._run_seconds, on_event=self.on_event))
+                seconds = self.draft.run_seconds
+                profiling = partial(profiled, *about, seconds=seconds, on_event=self.on_event)
+                await looked_into(self.draft, self.bench, profiling, self._event)
 
     @property
     def _is_new_best(self) -> bool:
@@ -238,7 +241,7 @@ class _Verification:
     async def _emulated(self, source: Path) -> None:
         emulator = self._require_emulator()
         self._stage("build")
-        watched, fast = await _both_builds(emulator, source)
+        watched, fast = await emulator.builds(source, timeout=BUILD_SECONDS)
         if not self._built(watched) or not self._built(fast):
             return
         deadline_s = self.bench.deadline_s
@@ -396,40 +399,9 @@ class _Verification:
                 self.draft.flag(Flag.QUARANTINED)
         self.draft.unchecked(*report["unchecked"])
 
-    async def _sanitized(self, source: Path, build: Build) -> None:
-        """compute-sanitizer's tools on a small shape, for a version that is about to become *best*."""
-        self._stage("sanitizer")
-        async with self.bench.gpu("compute-sanitizer", on_event=self.on_event):
-            found = await sanitized(self.bench, self.target, source, build)
-        self.draft.unchecked(*found.unchecked)
-        self.draft.note({"sanitizer_s": round(found.seconds, 1)})
-        if found.findings:
-            self.draft.fail(found.findings[0].category, found.findings)
-
-    @property
-    def _run_seconds(self) -> float:
-        """Of one run, as it was timed; 0: it was not."""
-        timing = self.draft.verdict.timing
-        return timing.candidate.median_us / 1e6 if timing else 0.0
-
-    async def _profile(self, profiling: Awaitable[Profile | None]) -> None:
-        """Where the time goes, for who writes the next version."""
-        self._stage("profile")
-        async with self.bench.gpu("profiling", alone=True, on_event=self.on_event):
-            self.draft.update(profile=await profiling)
+    def _event(self, event: str, data: Json) -> None:
+        if self.on_event:
+            self.on_event(event, data)
 
     def _stage(self, name: str) -> None:
-        if self.on_event:
-            self.on_event("stage", {"stage": name})
-
-
-async def _both_builds(emulator: Emulator, source: Path) -> Sequence[Build]:
-    """The watched build and the fast one, side by side; neither goes on after the other's fault."""
-    modes = (Mode.CHECK, Mode.FAST)
-    builds = [asyncio.create_task(emulator.build(source, mode, timeout=BUILD_SECONDS)) for mode in modes]
-    try:
-        return await asyncio.gather(*builds)
-    finally:
-        for build in builds:
-            build.cancel()
-        await asyncio.gather(*builds, return_exceptions=True)
+        self._event("stage", {"stage": name})
