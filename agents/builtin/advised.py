@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from stitch_tui.agents.builtin import emit_cublas
 from stitch_tui.agents.builtin.ir import Tune
 from stitch_tui.agents.state import Disease
 
@@ -9,7 +10,9 @@ _SMALLER_BLOCKS = {Disease.TAIL, Disease.SMALL_GRID, Disease.LATENCY}
 """More blocks with less work each: the sizes of a block count."""
 _LIGHTER_THREADS = {Disease.SPILL, Disease.LOW_OCCUPANCY}
 """Fewer registers and less shared memory: what a thread holds counts."""
-_BIGGER_TILES = {Disease.MEMORY, Disease.UNCOALESCED, Disease.COMPUTE, Disease.BANK_CONFLICTS}
+_LIBRARY = {Disease.COMPUTE, Disease.NO_TENSOR_CORES}
+"""Better instructions for the same products: the library has them, else more work on each loaded value."""
+_BIGGER_TILES = {Disease.MEMORY, Disease.UNCOALESCED, Disease.BANK_CONFLICTS}
 """More work on each value that was loaded: what a thread holds counts, the more the better."""
 
 
@@ -19,6 +22,8 @@ def ordered(tunes: Sequence[Tune], disease: Disease | None) -> list[Tune]:
         return sorted(tunes, key=lambda tune: (not _is_split(tune), _block(tune)))
     if disease in _LIGHTER_THREADS:
         return sorted(tunes, key=_thread)
+    if disease in _LIBRARY:
+        return sorted(tunes, key=lambda tune: (tune.name != emit_cublas.NAME, -_thread(tune)))
     if disease in _BIGGER_TILES:
         return sorted(tunes, key=lambda tune: -_thread(tune))
     return list(tunes)

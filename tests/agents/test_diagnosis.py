@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.agents.builtin.advised import ordered
+from stitch_tui.agents.builtin.emit_cublas import NAME
 from stitch_tui.agents.builtin.ir import Tune
 from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.builtin.roles import BuiltinAdviser
@@ -136,6 +137,9 @@ def test_the_coder_tries_first_what_acts_on_the_disease() -> None:
     assert order(Disease.SMALL_GRID) == ["32x32", "64x64", "128x128"]
     assert order(Disease.SPILL) == ["32x32", "64x64", "128x128"]
     assert order(Disease.COMPUTE) == ["128x128", "64x64", "32x32"]
+    tiles.append(Tune(NAME, "", {"THREADS": 256, "PACK": 4}))
+    assert order(Disease.COMPUTE) == [NAME, "128x128", "64x64", "32x32"]
+    assert order(Disease.NO_TENSOR_CORES)[0] == NAME
 
 
 def test_rows_in_parts_come_first_where_blocks_are_few() -> None:
