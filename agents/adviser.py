@@ -3,7 +3,9 @@
 from pydantic import BaseModel, ConfigDict
 
 from stitch_tui.agents import events
+from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.chat.tokens import cut_to
+from stitch_tui.agents.diagnosis import diagnose
 from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.prompt_text import facts, history, semantics
 from stitch_tui.agents.prompting import Section, render
@@ -44,7 +46,7 @@ class ModelAdviser:
         verdict = brief.attempt.verdict
         if verdict is None:
             return None
-        known = facts(verdict, brief.subtask.bound_us)
+        known = facts(verdict, brief.subtask.bound_us) + diagnosed(brief)
 
         def check(answer: AdviceAnswer) -> Advice:
             if not verdict.correct and answer.bottleneck is not Bottleneck.CORRECTNESS:
@@ -61,6 +63,13 @@ class ModelAdviser:
         except Unusable as reason:
             self._record.emit(events.Warned(text=f"no advice on {brief.subtask.id}: {reason}"))
             return None
+
+
+def diagnosed(brief: AdviceBrief) -> list[str]:
+    """What the rules make of the profile, as facts."""
+    profile = brief.attempt.verdict.profile if brief.attempt.verdict else None
+    found = diagnose(profile, work_of(brief.graph, brief.subtask)) if profile else ()
+    return [f"by rule {d.disease} ({d.bottleneck}): {d.evidence}; would help: {d.change}" for d in found]
 
 
 def _advice(answer: AdviceAnswer, known: list[str]) -> Advice:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools import reference as references
@@ -38,6 +39,8 @@ class OpenBench:
     summary: ReferenceSummary
     exported: Exported
     """The graph at full size."""
+    options: dict[str, Any]
+    """How the reference is opened, as the judge's method ``open`` takes it."""
 
     def least_us(self, region: Region) -> float | None:
         """Speed of light of a region on the device; None on the emulator and where nothing bounds it."""
@@ -73,6 +76,7 @@ async def open_bench(
             device=device,
             summary=summary,
             exported=exported,
+            options=references.parameters(options, project),
         )
 
 
@@ -124,7 +128,12 @@ async def _cuda(device: Device, settings: Settings) -> Cuda | None:
     toolkit = await find_toolkit(settings.reference.python)
     toolkit.require_nvcc()
     return Cuda(
-        name=device.name, arch=device.arch, toolkit=toolkit, cache=cache_dir("builds"), uuid=device.uuid
+        name=device.name,
+        arch=device.arch,
+        toolkit=toolkit,
+        cache=cache_dir("builds"),
+        uuid=device.uuid,
+        profiles=cache_dir("profiles") if settings.device.profile else None,
     )
 
 

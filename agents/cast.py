@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stitch_tui.agents import events
-from stitch_tui.agents.builtin.roles import BuiltinCoder, BuiltinPlanner
+from stitch_tui.agents.builtin.roles import BuiltinAdviser, BuiltinCoder, BuiltinPlanner
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import Adviser, Coder, Planner
 from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
@@ -22,7 +22,7 @@ class Cast:
 
     planner: Planner
     coder: Coder
-    adviser: Adviser | None = None
+    adviser: Adviser
 
 
 def models_of(settings: Settings) -> dict[str, RoleSettings]:
@@ -59,7 +59,7 @@ def cast(settings: Settings, record: Record, allow: Callable[[], None]) -> Cast:
         UsageError: a model's settings cannot work.
     """
     if not models_of(settings):
-        return Cast(BuiltinPlanner(), BuiltinCoder())
+        return Cast(BuiltinPlanner(), BuiltinCoder(), BuiltinAdviser())
     # the client library takes half a second to import: only runs with a model pay for it
     from stitch_tui.agents.model import ChatModel
 
@@ -88,8 +88,10 @@ def cast_of(
     if model := models.get("coder"):
         asked = ModelCoder(model, record)
         coder = WarmStart(coder, asked) if settings.session.warm_start else asked
-    adviser = models.get("verifier")
-    return Cast(planner, coder, ModelAdviser(adviser, record) if adviser else None)
+    adviser: Adviser = BuiltinAdviser()
+    if model := models.get("verifier"):
+        adviser = ModelAdviser(model, record)
+    return Cast(planner, coder, adviser)
 
 
 def _announce(models: Iterable["ChatModel"], record: Record) -> None:

@@ -11,7 +11,7 @@ from stitch_tui.agents.prompt_text import advice_text, border, feedback, history
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import CodeBrief, Coder
-from stitch_tui.agents.state import Author, Candidate, Iteration, Message
+from stitch_tui.agents.state import Advice, Author, Candidate, Iteration, Message
 from stitch_tui.agents.structured import ANSWER_TOKENS, PROBLEM_TOKENS, with_turns
 from stitch_tui.tools.bundle.single_file import HEADER
 from stitch_tui.tools.iteration import Kind
@@ -134,7 +134,7 @@ def _prompt(
         Section("strategy", subtask.strategy, rank=3, least=150),
         Section("direction", direction, foreign=False),
         Section("feedback", _feedback(brief, base, last, feedback_tokens), rank=2, least=300),
-        Section("advice", advice_text(last.advice if last else None), rank=3, least=150),
+        Section("advice", advice_text(_advice(base, last)), rank=3, least=150),
         Section("history", history(brief.attempts), rank=4, least=200),
         Section("code", code, rank=1, least=estimated(code)),
         Section("source", brief.source, rank=5),
@@ -152,6 +152,11 @@ def _feedback(brief: CodeBrief, base: Iteration | None, last: Iteration | None, 
         text = feedback(attempt.verdict, brief.subtask.bound_us, source, tokens)
         parts.append(f"{name} (attempt {attempt.attempt}):\n{text}")
     return cut_to("\n".join(reversed(parts)), tokens)
+
+
+def _advice(base: Iteration | None, last: Iteration | None) -> Advice | None:
+    """What was recommended last: after the last attempt, else of the version to start from."""
+    return next((found.advice for found in (last, base) if found and found.advice), None)
 
 
 def _abi() -> str:

@@ -18,8 +18,8 @@ from stitch_tui.agents.interruption import Interruption, interruptible
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.presence import Presence
-from stitch_tui.agents.profile import measured_graph
-from stitch_tui.agents.prompt_text import hardware
+from stitch_tui.agents.profile import measured_reference
+from stitch_tui.agents.prompt_text import hardware, system_text
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.server import Server
@@ -204,8 +204,9 @@ class _Engine:
         self._announce(opened)
         roles = self._parts.cast(self._settings, self._record, lambda: self._gates.check("network"))
         async with self._gates.step():
-            graph = await measured_graph(opened, self._record, self._folder)
+            times = await measured_reference(opened, self._record, self._folder)
             layout = await read_layout(opened.judge)
+        graph = times.graph
         workspace = Workspace(
             self._request.project, self._history, self._started, opened.summary, layout, graph
         )
@@ -213,12 +214,13 @@ class _Engine:
         self._ledger.mend()
         self._control.begin(graph, self._ledger)
         brief = PlanBrief(
-            graph=graph,
+            graph=times.planned,
             source=opened.summary.source,
             device=str(opened.device),
             notes=tuple(note.text for note in opened.summary.notes),
             peaks=None if isinstance(opened.device, EmulatorDevice) else peaks_of(opened.device),
             hardware=hardware(opened.device),
+            system=system_text(times.trace),
         )
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
         hand = Hand(self._record, self._gates, workspace)

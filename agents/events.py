@@ -24,6 +24,7 @@ from stitch_tui.agents.state import (
     Usage,
 )
 from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.profiling.profile import Profile, Trace
 from stitch_tui.tools.verdict import Build, Finding, Timing, Trial, Verdict
 
 VERSION: Literal[1] = 1
@@ -90,6 +91,8 @@ class ReferenceProfiled(_Event):
     variants: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     hottest: tuple[dict[str, Any], ...] = ()
+    trace: Trace = Trace()
+    """Of whole forward passes in a row; empty on the emulator and where no profiler worked."""
 
     def applied_to(self, session: Session) -> Session:
         return session.model_copy(update={"sha256": self.sha256})
@@ -217,6 +220,15 @@ class TimingFinished(_Event):
     iteration: int
     subtask: str
     timing: Timing
+
+
+class Profiled(_Event):
+    """Where a candidate's time goes; `profile.why` says which tool was asked and why."""
+
+    type: Literal["profiled"] = "profiled"
+    iteration: int
+    subtask: str
+    profile: Profile
 
 
 class VerdictReached(_Event):
@@ -412,6 +424,7 @@ Event = Annotated[
     | BuildFinished
     | CheckFinished
     | TimingFinished
+    | Profiled
     | VerdictReached
     | IterationEnded
     | Routed

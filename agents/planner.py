@@ -98,6 +98,7 @@ def _prompt(brief: PlanBrief, task: str, budget: int) -> list[Message]:
         Section("nodes", table),
         Section("hot", f"{HOT:.0%}", foreign=False),
         Section("hottest", hottest, foreign=False),
+        Section("system", brief.system or "not measured", rank=1, least=100),
         Section("notes", "\n".join(brief.notes) or "nothing", rank=1, least=100),
         Section("task", task, rank=2, least=400, foreign=False),
         Section("source", brief.source, rank=3),

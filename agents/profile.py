@@ -1,8 +1,8 @@
-"""The reference's measured graph: measured once a session and kept beside its journal."""
+"""What the reference's time goes into: its nodes alone, and whole passes; measured once a session."""
 
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from stitch_tui.agents import events
 from stitch_tui.agents.bench import OpenBench
@@ -11,28 +11,44 @@ from stitch_tui.tools import reference as references
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import DType, Graph
+from stitch_tui.tools.profiling.choice import BUSY
+from stitch_tui.tools.profiling.profile import SystemProfile, Trace
+from stitch_tui.tools.profiling.system import of_reference
 from stitch_tui.tools.roofline import peaks_of
 
-_FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 MEASURE_SECONDS = 10.0
 """Longest time for measuring the reference's nodes."""
 
 
-async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Graph:
-    """The graph with the measured time of each node; in a resumed session the times of its beginning.
+class ReferenceTimes(BaseModel):
+    """What was measured of the reference."""
+
+    graph: Graph
+    """With the time of each node, measured alone; without times on the emulator."""
+    trace: Trace = Trace()
+    """Of whole passes in a row."""
+
+    @property
+    def planned(self) -> Graph:
+        """The graph as a Planner shall weigh it; see `at_its_pace`."""
+        return at_its_pace(self.graph, self.trace.system)
+
+
+async def measured_reference(opened: OpenBench, record: Record, folder: Path) -> ReferenceTimes:
+    """Times of nodes and of the whole; in a resumed session those of its beginning.
 
     For the emulator nothing is measured: a CPU's times say nothing of a GPU's, and change from run to run.
     """
-    path = folder / "graph.json"
+    path = folder / "reference.json"
     if record.session.sha256:
         try:
-            return Graph.model_validate_json(path.read_bytes())
+            return ReferenceTimes.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             record.emit(events.Warned(text="the reference is measured again: its first times are lost"))
     variants = await references.variants(opened.judge)
-    graph = await _measured(opened)
-    replace_file(path, graph.model_dump_json().encode())
-    opaque = opened.exported.opaque
+    times = await times_of(opened)
+    replace_file(path, times.model_dump_json().encode())
+    graph, opaque = times.graph, opened.exported.opaque
     timed = sorted((n for n in graph.nodes if n.time_us is not None), key=lambda node: -(node.time_us or 0.0))
     record.emit(
         events.ReferenceProfiled(
@@ -45,9 +61,38 @@ async def measured_graph(opened: OpenBench, record: Record, folder: Path) -> Gra
             hottest=tuple(
                 {"node": n.id, "op": n.op, "time_us": n.time_us, "module": n.module} for n in timed[:5]
             ),
+            trace=times.trace,
         )
     )
-    return graph
+    return times
+
+
+async def times_of(opened: OpenBench) -> ReferenceTimes:
+    """The open reference, measured now."""
+    return ReferenceTimes(graph=await _measured(opened), trace=await _traced(opened))
+
+
+def at_its_pace(graph: Graph, system: SystemProfile | None) -> Graph:
+    """`graph` with times that say what removing a node wins.
+
+    Where the device mostly waits for the host, a short kernel costs what launching it takes: no node then
+    counts less than the run's time for one launch.  Views, which launch nothing, cost nothing.
+    """
+    if system is None or system.busy_share >= BUSY or not system.launches:
+        return graph
+    least = system.wall_us / system.launches
+    nodes = tuple(
+        node.model_copy(update={"time_us": max(node.time_us, least)}) if node.time_us else node
+        for node in graph.nodes
+    )
+    return graph.model_copy(update={"nodes": nodes})
+
+
+async def _traced(opened: OpenBench) -> Trace:
+    if isinstance(opened.device, EmulatorDevice):
+        return Trace(why="nothing is timed on the emulator")
+    async with opened.bench.gpu("profiling the reference", alone=True):
+        return await of_reference(opened.bench, opened.options, opened.summary.forward_seconds)
 
 
 async def _measured(opened: OpenBench) -> Graph:

@@ -10,12 +10,15 @@ from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.state import Advice, Iteration, Subtask
 from stitch_tui.tools.gpu import CudaDevice, Device
 from stitch_tui.tools.graph import Graph, Node, ValueKind
+from stitch_tui.tools.profiling.profile import Trace
+from stitch_tui.tools.profiling.summary import lines, system_line
 from stitch_tui.tools.roofline import peaks_of
 from stitch_tui.tools.verdict import Finding, Timing, Verdict
 
 HOT = 0.1
 """Share of the reference's time from which on a node has to be spoken of."""
 SHOWN_FINDINGS = 12
+SHOWN_KERNELS = 12
 _WORDS = {"memory_format", "layout", "device", "pin_memory"}
 
 
@@ -37,6 +40,17 @@ def hardware(device: Device) -> str:
     if device.arch.endswith("a"):
         lines.append(f"{device.arch} also has the architecture's own instructions (wgmma, TMA)")
     return "\n".join(lines)
+
+
+def system_text(trace: Trace) -> str:
+    """Where the time of whole passes goes, from a profiler's trace; empty where there is none."""
+    if trace.system is None:
+        return ""
+    kernels = [
+        f"{k.time_us:.1f} us in {k.launches} launches of {k.kernel[:120]}"
+        for k in trace.system.kernels[:SHOWN_KERNELS]
+    ]
+    return "\n".join([system_line(trace.system, trace.evidence), *kernels])
 
 
 def shares(graph: Graph) -> dict[str, float]:
@@ -110,6 +124,7 @@ def facts(verdict: Verdict, bound_us: float | None = None) -> list[str]:
             f"{k.spill_bytes} bytes spilled"
             for k in verdict.build.kernels
         ]
+    found += lines(verdict.profile) if verdict.profile else []
     found += [f"not checked: {text}" for text in verdict.unchecked]
     return list(dict.fromkeys(" ".join(fact.split()) for fact in found))
 

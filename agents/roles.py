@@ -15,6 +15,7 @@ class PlanBrief:
     """What a Planner is told."""
 
     graph: Graph
+    """Its times say what removing a node wins."""
     source: str
     """The reference's source text."""
     device: str
@@ -24,6 +25,8 @@ class PlanBrief:
     """What the device can do at best; None on the emulator, or where it is not known."""
     hardware: str = ""
     """The device, described for a model."""
+    system: str = ""
+    """Where the time of a whole pass goes, for a model."""
 
 
 @dataclass(frozen=True)

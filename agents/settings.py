@@ -99,6 +99,8 @@ class DeviceSettings(_Table):
     """Which CUDA device."""
     arch: str = ""
     """Target such as sm_90; empty: the device's own."""
+    profile: bool = True
+    """Profile each version that becomes best, with nsys and ncu where they are: some seconds each time."""
 
 
 class RoleSettings(_Table):

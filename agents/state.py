@@ -71,6 +71,24 @@ class Bottleneck(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Disease(StrEnum):
+    """What slows a kernel or a program down, as far as it can be named."""
+
+    HOST_BOUND = "host-bound"
+    LAUNCH_BOUND = "launch-bound"
+    SPILL = "register spills"
+    TAIL = "tail effect"
+    SMALL_GRID = "too few blocks"
+    DIVERGENCE = "divergent branches"
+    UNCOALESCED = "uncoalesced access"
+    BANK_CONFLICTS = "bank conflicts"
+    NO_TENSOR_CORES = "idle tensor cores"
+    LOW_OCCUPANCY = "low occupancy"
+    LATENCY = "latency-bound"
+    MEMORY = "memory-bound"
+    COMPUTE = "compute-bound"
+
+
 class Advice(_Data):
     """What the Verifier makes of one verdict: a diagnosis and one change.  It never changes the verdict."""
 
@@ -81,6 +99,8 @@ class Advice(_Data):
     """The one change that is recommended."""
     files: tuple[str, ...] = ()
     next_steps: tuple[str, ...] = ()
+    disease: Disease | None = None
+    """What the rules found in the profile, if they advise."""
 
 
 class Usage(_Data):

@@ -25,6 +25,7 @@ _STATES = {
     "correctness": SubtaskState.CHECKING,
     "timing": SubtaskState.MEASURING,
     "sanitizer": SubtaskState.CHECKING,
+    "profile": SubtaskState.MEASURING,
 }
 
 
@@ -74,6 +75,7 @@ class ToolVerifier:
                 kernels,
                 flops=flops,
                 bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
+                traced_as=opened.options,
                 on_event=self._hearing(self._passed),
             )
         )
@@ -118,4 +120,6 @@ class ToolVerifier:
             self._record.emit(events.CheckFinished(**about, trials=verdict.trials, findings=verdict.findings))
         if verdict.timing is not None:
             self._record.emit(events.TimingFinished(**about, timing=verdict.timing))
+        if verdict.profile is not None:
+            self._record.emit(events.Profiled(**about, profile=verdict.profile))
         return verdict

@@ -191,9 +191,9 @@ class Workflow:
         )
 
     async def _advise(self, id: str) -> None:
-        """What to change, from the last verdict; said by the Verifier's model, where there is one."""
+        """What to change, from the last verdict; said by the Verifier's model, else by rules."""
         *earlier, last = self._session.attempts_of(id)
-        if self._cast.adviser is None or last.verdict is None or (last.candidate and last.candidate.refused):
+        if last.verdict is None or (last.candidate and last.candidate.refused):
             return
         brief = AdviceBrief(self._brief.graph, self._subtask(id), last, tuple(earlier), self._brief.hardware)
         if advice := await self._cast.adviser.advise(brief):

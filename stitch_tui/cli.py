@@ -18,6 +18,7 @@ from stitch_tui.commands import (
     edit,
     engine,
     history,
+    profile,
     project,
     prompts,
     replay,
@@ -108,6 +109,8 @@ app.command(epilog="Example: stitch init model.py:Net --inputs model.py:make_inp
 app.command(epilog="Example: stitch doctor --json")(project.doctor)
 app.command(epilog="Example: stitch selftest --device emulator")(selftest.selftest)
 app.command(epilog="Example: stitch verify stitched/model_new.py --reference model.py:Net")(verify.verify)
+app.command(epilog="Example: stitch profile model.py:Net --json")(profile.profile)
+app.command(epilog="Example: stitch recheck best --json")(verify.recheck)
 app.command(epilog="Example: stitch log --json")(history.log)
 app.command(epilog="Example: stitch show 7")(history.show)
 app.command(epilog="Example: stitch diff 3 7")(history.diff)

@@ -14,6 +14,7 @@ from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
 from stitch_tui.plain_text import columns, count, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.profiling.summary import lines, system_line
 from stitch_tui.tools.redaction import redacted
 from stitch_tui.tools.verdict import Flag, Verdict
 
@@ -122,6 +123,8 @@ class PlainPrinter:
     def _(self, event: events.ReferenceProfiled) -> Iterator[str]:
         about = f"{self._session.reference}, {count(event.nodes, 'operator')}"
         yield _labelled("reference", f"{about}, shapes {', '.join(event.variants)}")
+        if event.trace.system is not None:
+            yield _labelled("profile", system_line(event.trace.system, event.trace.evidence))
         if event.opaque:
             yield _labelled("note", f"cannot be exported, so it is one subtask: {event.opaque}")
         yield from (_labelled("note", note) for note in event.notes)
@@ -163,6 +166,11 @@ class PlainPrinter:
         if not event.subtask:
             self.doing("      program  building and checking the whole")
         yield from ()
+
+    @_lines.register
+    def _(self, event: events.Profiled) -> Iterator[str]:
+        for line in lines(event.profile):
+            yield f"{'':15}{line}"
 
     @_lines.register
     def _(self, event: events.VerdictReached) -> Iterator[str]:

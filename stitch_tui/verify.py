@@ -1,6 +1,8 @@
 """``stitch verify``: the Verifier alone, on any candidate, against a reference."""
 
+import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +12,30 @@ from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import ExitCode, UsageError
 from stitch_tui.tools.graph import Graph, Region, region_of
 from stitch_tui.tools.judge import OnEvent
+from stitch_tui.tools.paths import cache_dir
+from stitch_tui.tools.portability import OnArch, Outcome, across
+from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verdict import Category, Flag, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
 
 
 async def verify_file(
-    project: Path, settings: Settings, candidate: Path, reference: str, on_event: OnEvent | None = None
+    project: Path,
+    settings: Settings,
+    candidate: Path,
+    reference: str,
+    on_event: OnEvent | None = None,
+    *,
+    profile: bool = False,
 ) -> Verdict:
     """Judge a ``.cu`` or a Python file with ``ModelNew``.
 
     A ``.cu`` in a bundle's ``kernels/`` is held against the nodes that the bundle's plan gives it, any
     other one against the whole reference.  A ``model_new.py`` in a bundle brings its kernels.
+
+    Args:
+        profile: look for the bottleneck of a ``.cu`` too, after compute-sanitizer has had its say; of a
+            bundle's program, see where its time goes.
 
     Raises:
         UsageError: the candidate is neither, or is not there.
@@ -39,6 +54,7 @@ async def verify_file(
                 region,
                 flops=sum(whole.node[name].flops for name in region.nodes),
                 bound_us=opened.least_us(region),
+                becomes_best=(lambda _: True) if profile else None,
                 on_event=on_event,
             )
         return await verify_program(
@@ -48,8 +64,38 @@ async def verify_file(
             flops=sum(node.flops for node in whole.nodes),
             bound_us=opened.least_us(region_of(whole, whole.node)),
             small_shapes=not kernels,
+            traced_as=opened.options if profile and kernels else None,
             on_event=on_event,
         )
+
+
+async def verify_across(settings: Settings, candidate: Path, archs: Sequence[str]) -> list[OnArch]:
+    """Build a ``.cu``, or the kernels of a bundle's ``model_new.py``, for other architectures.
+
+    Needs nvcc, and neither a GPU nor the reference.
+
+    Raises:
+        UsageError: no such candidate, no kernels, or not the names of architectures.
+        EnvironmentFault: there is no nvcc.
+    """
+    if wrong := [arch for arch in archs if not re.fullmatch(r"sm_\d{2,3}[af]?", arch)]:
+        raise UsageError(f"{wrong[0] or 'nothing'} is no architecture", advice="such as sm_80,sm_90")
+    if not candidate.is_file():
+        raise UsageError(
+            "no such candidate", where=str(candidate), advice="a .cu, or a bundle's model_new.py"
+        )
+    sources = [candidate] if candidate.suffix == ".cu" else list(_kernels(candidate).values())
+    if not sources:
+        raise UsageError("no kernels here to build", where=str(candidate), advice="a .cu, or a model_new.py")
+    return await across(sources, archs, await find_toolkit(settings.reference.python), cache_dir("builds"))
+
+
+def exit_code_across(found: Sequence[OnArch]) -> ExitCode:
+    """0: builds everywhere; 1: somewhere not; unproven: the compiler here cannot tell."""
+    outcomes = {one.outcome for one in found}
+    if Outcome.FALLBACK in outcomes:
+        return ExitCode.GOAL_NOT_MET
+    return ExitCode.UNPROVEN if Outcome.NOT_RUN in outcomes else ExitCode.GOAL_MET
 
 
 def exit_code(verdict: Verdict) -> ExitCode:

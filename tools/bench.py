@@ -37,6 +37,8 @@ class Cuda:
     """Of the GPU, to lease it from other stitch processes; empty: not leased."""
     timing: Mapping[str, Any] = field(default_factory=dict)
     """Options of the judge's method ``time``."""
+    profiles: Path | None = None
+    """Where reports of profilers are kept; None: nothing is profiled."""
 
     @property
     def device(self) -> str:

@@ -21,6 +21,12 @@ class Draft:
         flags = (Flag.FUNCTIONAL,) if functional else ()
         self.verdict = Verdict(category=Category.CORRECT, flags=flags, device=device, summary="")
 
+    @property
+    def run_seconds(self) -> float:
+        """Of one run, as it was timed; 0: it was not."""
+        timing = self.verdict.timing
+        return timing.candidate.median_us / 1e6 if timing else 0.0
+
     def update(self, **changes: Any) -> None:
         """Replace fields of the verdict."""
         self.verdict = self.verdict.model_copy(update=changes)

@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -137,15 +138,24 @@ async def open_reference(
         ReferenceFault: one clear error for each way in which it can be unusable.
         EnvironmentFault: the device is not there.
     """
+    params = parameters(options, judge.project)
+    found = await judge.call("open", params, timeout=options.load_seconds, on_event=on_event)
+    return ReferenceSummary.model_validate(found)
+
+
+def parameters(options: ReferenceOptions, project: Path) -> dict[str, Any]:
+    """What the judge's method ``open`` takes.
+
+    Raises:
+        UsageError: the path does not name a reference.
+    """
     target = parse_target(options.path)
-    params = {
+    return {
         **options.model_dump(exclude={"path"}),
         "path": target.path,
         "name": target.name,
-        "project": str(judge.project),
+        "project": str(project),
     }
-    found = await judge.call("open", params, timeout=options.load_seconds, on_event=on_event)
-    return ReferenceSummary.model_validate(found)
 
 
 async def graph(judge: Judge, timeout: float = 600.0) -> Exported:

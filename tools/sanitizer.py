@@ -1,7 +1,7 @@
 """compute-sanitizer over one candidate: memcheck, racecheck, initcheck and synccheck on a small shape.
 
 Seconds a tool, so only for a version that is about to become *best*.  The candidate runs in a process of its
-own (``worker/sanitized.py``) on inputs that the judge drew, each tensor an allocation of its own, so that
+own (``worker/solo.py``) on inputs that the judge drew, each tensor an allocation of its own, so that
 an access past its end leaves it.
 """
 
@@ -14,19 +14,15 @@ from pathlib import Path
 
 from stitch_tui.tools import process
 from stitch_tui.tools.bench import Bench, Json
-from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.sanitizer_report import errors_of, finished
-from stitch_tui.tools.scrub import reference_environment
 from stitch_tui.tools.snapshot import STAGED
+from stitch_tui.tools.solo import UNSUPPORTED_EXIT, Solo, solo
 from stitch_tui.tools.summary import distinct
 from stitch_tui.tools.verdict import Build, Finding
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-SPECIMEN_SECONDS = 300.0
 SECONDS = 90.0
 """For one tool."""
-UNSUPPORTED_EXIT = 42
-"""Of the sanitized process: the candidate does not support these extents."""
 MOST_REPORTS = 50
 OPTIONS: Mapping[str, Sequence[str]] = {
     "memcheck": ("--report-api-errors", "no", "--padding", "256"),
@@ -74,50 +70,31 @@ async def sanitized(bench: Bench, target: Json, source: Path, build: Build) -> S
     cuda = bench.cuda
     if cuda is None or cuda.toolkit.compute_sanitizer is None:
         return Sanitized(unchecked=("compute-sanitizer: it is not installed",))
-    with tempfile.TemporaryDirectory(prefix="stitch-specimen-") as folder:
-        params = {"target": target, "folder": folder}
-        await bench.judge.call("specimen", params, timeout=SPECIMEN_SECONDS)
-        return await sanitize(
-            cuda.toolkit.compute_sanitizer,
-            Path(build.artifact),
-            Path(folder),
-            source=source,
-            python=bench.python,
-            environment=reference_environment({"CUDA_VISIBLE_DEVICES": cuda.uuid} if cuda.uuid else {}),
-        )
+    async with solo(bench, target, Path(build.artifact), full=False) as alone:
+        return await sanitize(cuda.toolkit.compute_sanitizer, alone, source=source)
 
 
 async def sanitize(
     executable: Path,
-    library: Path,
-    specimen: Path,
+    alone: Solo,
     *,
     source: Path,
-    python: str,
-    environment: Mapping[str, str],
     tools: Sequence[str] = TOOLS,
     timeout: float = SECONDS,
 ) -> Sanitized:
-    """Run `library` once under each tool, all at the same time.
+    """Run a candidate once under each tool, all at the same time.
 
     Args:
         executable: compute-sanitizer.
-        library: the candidate as nvcc built it, with ``-lineinfo``.
-        specimen: folder with one call, as the judge's method ``specimen`` wrote it.
+        alone: the candidate as nvcc built it, with ``-lineinfo``.
         source: the ``.cu``; decides which tools fit it, and names the findings' file.
-        python: interpreter of the sanitized process.
-        environment: all variables that it gets.
         timeout: seconds for a tool.
     """
     text = source.read_text(encoding="utf-8", errors="replace")
     unfit = {tool: why for tool, (kind, why) in UNFIT.items() if tool in tools and kind.search(text)}
     fit = [tool for tool in tools if tool not in unfit]
     with tempfile.TemporaryDirectory(prefix="stitch-sanitizer-") as folder:
-        command = [python, str(BOOT), "sanitized", str(specimen), str(library)]
-        runs = [
-            _run(tool, executable, command, Path(folder) / f"{tool}.log", environment, timeout)
-            for tool in fit
-        ]
+        runs = [_run(tool, executable, alone, Path(folder) / f"{tool}.log", timeout) for tool in fit]
         answers = await asyncio.gather(*runs)
     unchecked = [f"compute-sanitizer {tool}: {why}" for tool, why in unfit.items()]
     findings: list[Finding] = []
@@ -142,22 +119,15 @@ class _Answer:
     seconds: float
 
 
-async def _run(
-    tool: str,
-    executable: Path,
-    command: Sequence[str],
-    log: Path,
-    environment: Mapping[str, str],
-    timeout: float,
-) -> _Answer:
+async def _run(tool: str, executable: Path, alone: Solo, log: Path, timeout: float) -> _Answer:
     argv = [
         str(executable),
         *("--tool", tool, "--print-limit", str(MOST_REPORTS), "--log-file", str(log)),
         *OPTIONS[tool],
-        *command,
+        *alone.command(),
     ]
     try:
-        done = await process.run(argv, timeout=timeout, env=environment, cwd=log.parent)
+        done = await process.run(argv, timeout=timeout, env=alone.environment, cwd=log.parent)
     except OSError as error:
         return _Answer("", f"it cannot be started: {error.strerror}", 0.0)
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else done.stdout

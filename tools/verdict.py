@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from stitch_tui.tools.profiling.profile import Profile
+
 
 class Category(StrEnum):
     """Exactly one for each verdict."""
@@ -185,6 +187,8 @@ class Verdict(_Data):
     error_limit: float | None = None
     timing: Timing | None = None
     build: Build | None = None
+    profile: Profile | None = None
+    """Where its time goes; None: nobody looked."""
     unchecked: tuple[str, ...] = ()
     """Checks that could not run, by name and reason."""
     protections: tuple[str, ...] = ()

@@ -10,8 +10,9 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from stitch_tui.tools import launches
@@ -28,8 +29,9 @@ from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
 from stitch_tui.tools.killed import unless_killed
+from stitch_tui.tools.new_best import last_word, looked_into
+from stitch_tui.tools.profiling.candidate import profiled, profiled_program
 from stitch_tui.tools.python_screen import screen_module
-from stitch_tui.tools.sanitizer import sanitized
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.summary import distinct
 from stitch_tui.tools.timed import timed
@@ -72,7 +74,8 @@ async def verify_region(
         flops: of the region at full size; decides whether the emulator can run it there.
         bound_us: the speed of light for the region; a time below `BELIEVED` of it is quarantined.
         time_it: measure a correct candidate where there is a GPU.
-        becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word.
+        becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word, and
+            what it accepts is profiled.
         on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.
 
     Raises:
@@ -92,6 +95,7 @@ async def verify_program(
     bound_us: float | None = None,
     small_shapes: bool = False,
     time_it: bool = True,
+    traced_as: Json | None = None,
     on_event: OnEvent | None = None,
 ) -> Verdict:
     """Judge a whole program, a Python file with ``ModelNew``, end to end.
@@ -100,8 +104,10 @@ async def verify_program(
         module: ``stitched/model_new.py``, or any module in KernelBench's form.
         kernels: the bundle's ``.cu`` files by file name; built for the emulator where there is no GPU.
         small_shapes: try the reference's small shapes too; a bundle is made for one shape.
+        traced_as: how its reference is opened; a correct program is then profiled.
     """
     verification = _Verification(bench, {"kind": "program"}, flops, bound_us, time_it, on_event)
+    verification.traced_as = traced_as
     return await verification.of_module(module, kernels or {}, small_shapes)
 
 
@@ -114,6 +120,7 @@ class _Verification:
     time_it: bool
     on_event: OnEvent | None
     becomes_best: Callable[[Verdict], bool] | None = None
+    traced_as: Json | None = None
     draft: Draft = field(init=False)
     launched: str = field(init=False, default="")
     """Names the candidate by its sources and builds."""
@@ -154,13 +161,29 @@ class _Verification:
             await self._warm_baselines(wait=passed)
         if passed:
             await self._time(runner)
+        if self.traced_as is not None and self.bench.cuda and self.draft.verdict.correct:
+            seconds = self.draft.run_seconds
+            profiling = partial(profiled_program, self.bench, self.traced_as, module, seconds)
+            await looked_into(self.draft, self.bench, profiling, self._event)
 
     async def _on_gpu(self, source: Path) -> None:
         async with self.bench.gpu("checking", on_event=self.on_event):
             build = await self._passed_on_gpu(source)
         if build is not None:
             await self._time(launches.on_gpu(self.bench, build))
-            await self._sanitized(source, build)
+            about = (self.bench, self.target, source, build)
+            if self._is_new_best:
+                await last_word(self.draft, *about, self._event)
+            if self._is_new_best:
+                seconds = self.draft.run_seconds
+                profiling = partial(profiled, *about, seconds=seconds, on_event=self.on_event)
+                await looked_into(self.draft, self.bench, profiling, self._event)
+
+    @property
+    def _is_new_best(self) -> bool:
+        """As far as is known: compute-sanitizer may still object."""
+        verdict = self.draft.verdict
+        return verdict.correct and self.becomes_best is not None and self.becomes_best(verdict)
 
     async def _passed_on_gpu(self, source: Path) -> Build | None:
         """A correct candidate's library; None for one that is not.  The baselines are warm afterwards."""
@@ -218,7 +241,7 @@ class _Verification:
     async def _emulated(self, source: Path) -> None:
         emulator = self._require_emulator()
         self._stage("build")
-        watched, fast = await _both_builds(emulator, source)
+        watched, fast = await emulator.builds(source, timeout=BUILD_SECONDS)
         if not self._built(watched) or not self._built(fast):
             return
         deadline_s = self.bench.deadline_s
@@ -376,31 +399,9 @@ class _Verification:
                 self.draft.flag(Flag.QUARANTINED)
         self.draft.unchecked(*report["unchecked"])
 
-    async def _sanitized(self, source: Path, build: Build) -> None:
-        """compute-sanitizer's tools on a small shape, for a version that is about to become *best*."""
-        cuda, verdict = self.bench.cuda, self.draft.verdict
-        if cuda is None or not verdict.correct or self.becomes_best is None or not self.becomes_best(verdict):
-            return
-        self._stage("sanitizer")
-        async with self.bench.gpu("compute-sanitizer", on_event=self.on_event):
-            found = await sanitized(self.bench, self.target, source, build)
-        self.draft.unchecked(*found.unchecked)
-        self.draft.note({"sanitizer_s": round(found.seconds, 1)})
-        if found.findings:
-            self.draft.fail(found.findings[0].category, found.findings)
+    def _event(self, event: str, data: Json) -> None:
+        if self.on_event:
+            self.on_event(event, data)
 
     def _stage(self, name: str) -> None:
-        if self.on_event:
-            self.on_event("stage", {"stage": name})
-
-
-async def _both_builds(emulator: Emulator, source: Path) -> Sequence[Build]:
-    """The watched build and the fast one, side by side; neither goes on after the other's fault."""
-    modes = (Mode.CHECK, Mode.FAST)
-    builds = [asyncio.create_task(emulator.build(source, mode, timeout=BUILD_SECONDS)) for mode in modes]
-    try:
-        return await asyncio.gather(*builds)
-    finally:
-        for build in builds:
-            build.cancel()
-        await asyncio.gather(*builds, return_exceptions=True)
+        self._event("stage", {"stage": name})

@@ -1,7 +1,8 @@
 """The built-in Coder: the next strategy for a region as CUDA C++ text, no model involved."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from stitch_tui.agents.builtin import (
     cost,
@@ -16,8 +17,10 @@ from stitch_tui.agents.builtin import (
     emit_tensor_cores,
     library_products,
 )
+from stitch_tui.agents.builtin.advised import ordered
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.agents.state import Disease
 from stitch_tui.tools.graph import Graph, Region
 
 
@@ -89,22 +92,31 @@ def reduction_length(graph: Graph, region: Region) -> int:
 
 
 class BuiltinCoder:
-    """Attempts are the strategies of the region's kind, in order; there is nothing to remember."""
+    """Attempts are the strategies of the region's kind; there is nothing to remember."""
 
     def attempt(
-        self, graph: Graph, region: Region, n: int, feedback: Any = None, device: str = ""
+        self,
+        graph: Graph,
+        region: Region,
+        n: int = 0,
+        *,
+        device: str = "",
+        tried: Collection[str] = (),
+        disease: Disease | None = None,
     ) -> Candidate | None:
-        """Candidate number `n` (from 0), or None when no strategy or no template is left.
+        """Candidate number `n` (from 0) of those left, or None when no strategy or no template is left.
 
         Args:
             device: as for `strategies`.
-            feedback: the last verdict; unused, since every strategy is measured and the best is kept.
+            tried: names of strategies that had their turn.
+            disease: what slows the best one down: strategies that act on it come first.
         """
         try:
             subtask = lower(graph, region)
         except NotFusable:
             return None
-        tunes = strategies(subtask, device)
+        left = [tune for tune in strategies(subtask, device) if tune.name not in tried]
+        tunes = ordered(left, disease)
         if n >= len(tunes):
             return None
         tune = tunes[n]

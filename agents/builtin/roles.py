@@ -2,11 +2,15 @@
 
 from itertools import groupby
 
+from stitch_tui.agents import diagnosis
 from stitch_tui.agents.builtin import coder, planner
 from stitch_tui.agents.builtin.planner import Leftover, Proposal
-from stitch_tui.agents.roles import CodeBrief, PlanBrief
-from stitch_tui.agents.state import Candidate, Plan, Session, Subtask, Uncovered
+from stitch_tui.agents.builtin.shapes import CONVOLUTIONS, PRODUCTS
+from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
+from stitch_tui.agents.state import Advice, Candidate, Plan, Session, Subtask, Uncovered
+from stitch_tui.tools.graph import DType, Graph
 from stitch_tui.tools.iteration import Kind
+from stitch_tui.tools.speed_of_light import least_work
 
 
 class BuiltinPlanner:
@@ -25,17 +29,45 @@ class BuiltinPlanner:
 
 
 class BuiltinCoder:
-    """Attempts are the strategies of the region's kind, in order."""
+    """Attempts are the strategies of the region's kind, those first that act on the best one's disease."""
 
     def __init__(self) -> None:
         self._coder = coder.BuiltinCoder()
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
-        tried = sum(attempt.kind is not Kind.HUMAN for attempt in brief.attempts)
-        attempt = self._coder.attempt(brief.graph, brief.subtask.region, tried, device=brief.device)
+        advice = brief.best.advice if brief.best else None
+        attempt = self._coder.attempt(
+            brief.graph,
+            brief.subtask.region,
+            device=brief.device,
+            tried=[a.candidate.strategy for a in brief.attempts if a.candidate and a.kind is not Kind.HUMAN],
+            disease=advice.disease if advice else None,
+        )
         if attempt is None:
             return None
         return Candidate(source=attempt.source, strategy=attempt.strategy, note=attempt.note)
+
+
+class BuiltinAdviser:
+    """The rules of `diagnosis` on the profile of an attempt; nothing to say of one without a profile."""
+
+    async def advise(self, brief: AdviceBrief) -> Advice | None:
+        verdict = brief.attempt.verdict
+        if verdict is None or verdict.profile is None or not verdict.correct:
+            return None
+        return diagnosis.advice(verdict.profile, work_of(brief.graph, brief.subtask))
+
+
+def work_of(graph: Graph, subtask: Subtask) -> diagnosis.Work:
+    """What the rules ask of a subtask.  Tensor cores are for half precision only.
+
+    What the user lets fp32 be computed in is not the graph's to say.
+    """
+    nodes = [graph.node[name] for name in subtask.region.nodes]
+    products = [node for node in nodes if node.op in PRODUCTS | CONVOLUTIONS]
+    halves = any(node.outputs[0].dtype in (DType.F16, DType.BF16) for node in products)
+    least = least_work(graph, subtask.region)
+    return diagnosis.Work(bool(products), halves, float(least.read + least.written))
 
 
 def _subtask(number: int, proposal: Proposal) -> Subtask:

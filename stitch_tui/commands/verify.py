@@ -1,4 +1,4 @@
-"""``stitch verify``."""
+"""``stitch verify`` and ``stitch recheck``."""
 
 import asyncio
 from pathlib import Path
@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stitch_tui.commands.output import Json, say
+from stitch_tui.commands.history import Best as Number
+from stitch_tui.commands.history import Session
+from stitch_tui.commands.output import Json, one_line, say, say_json, table
 from stitch_tui.commands.run import Device, Sets
 
 if TYPE_CHECKING:
+    from stitch_tui.agents.settings import Settings
+    from stitch_tui.tools.profiling.profile import Profile as Measured
     from stitch_tui.tools.verdict import Verdict
 
 Candidate = Annotated[Path, typer.Argument(metavar="FILE", help="A .cu, or a Python file with ModelNew.")]
+Profile = Annotated[
+    bool,
+    typer.Option("--profile", help="Say what limits a correct one; needs a GPU, nsys and ncu."),
+]
+Archs = Annotated[
+    str,
+    typer.Option("--arch", metavar="LIST", help="Only build it, for sm_80,sm_90,...: no GPU, no reference."),
+]
 Reference = Annotated[str, typer.Option("--reference", metavar="REF", help="Default: reference.path.")]
 
 
@@ -20,21 +32,26 @@ def verify(
     candidate: Candidate,
     reference: Reference = "",
     device: Device = "",
+    profile: Profile = False,
+    arch: Archs = "",
     sets: Sets = None,
     json: Json = False,
 ) -> int:
     """Judge a candidate, from any author, against a reference.
 
     Exits 0 only when it is correct.  A kernel of a bundle is held against its own subtask, any
-    other .cu against the whole reference.  Progress goes to stderr.
+    other .cu against the whole reference.  Progress goes to stderr.  With --arch it is only built.
     """
     from stitch_tui.commands.run import chosen_reference, flags
     from stitch_tui.config import load
     from stitch_tui.verify import exit_code, verify_file
 
     settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
+    if arch:
+        return _across(settings, candidate, arch.split(","), json)
     chosen = chosen_reference(reference, settings.reference.path)
-    verdict = asyncio.run(verify_file(Path.cwd(), settings, candidate, chosen, _progress))
+    judging = verify_file(Path.cwd(), settings, candidate, chosen, _progress, profile=profile)
+    verdict = asyncio.run(judging)
     if json:
         typer.echo(verdict.model_dump_json())
     else:
@@ -42,9 +59,59 @@ def verify(
     return exit_code(verdict)
 
 
+def recheck(
+    number: Number = "best",
+    session: Session = None,
+    device: Device = "",
+    sets: Sets = None,
+    json: Json = False,
+) -> int:
+    """Judge an iteration of the past again, on this machine as it is now.
+
+    Exits 1 when it drifted: no longer correct, or clearly slower on the same device.
+    """
+    from stitch_tui.commands.run import flags
+    from stitch_tui.config import load
+    from stitch_tui.headless import describe
+    from stitch_tui.recheck import recheck as again
+    from stitch_tui.tools.history import History
+
+    settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
+    history = History.open(Path.cwd(), prefix=settings.git.branch_prefix, author=settings.git.author)
+    done = asyncio.run(again(Path.cwd(), settings, history, number, session, _progress))
+    if json:
+        verdict = done.now.model_dump(mode="json")
+        before = done.before.model_dump(mode="json")
+        say_json({"before": before, "now": verdict, "drift": done.drift, "notes": done.notes})
+        return done.exit_code
+    say(f"then  {done.before.subject}")
+    say(f"now   {describe(done.now)}")
+    for label, lines in (("drift", done.drift), ("note", done.notes)):
+        for line in lines:
+            say(f"{label}  {line}")
+    return done.exit_code
+
+
+def _across(settings: "Settings", candidate: Path, archs: list[str], json: bool) -> int:
+    from stitch_tui.verify import exit_code_across, verify_across
+
+    found = asyncio.run(verify_across(settings, candidate, archs))
+    if json:
+        say_json([one.model_dump(mode="json") for one in found])
+        return exit_code_across(found)
+    rows: list[tuple[str, ...]] = [("file", "arch", "outcome", "registers", "shared", "spilled", "")]
+    for one in found:
+        sizes = (one.registers, one.shared_bytes, one.spill_bytes) if one.registers else ("", "", "")
+        rows.append((one.file, one.arch, str(one.outcome), *map(str, sizes), one_line(one.reason)))
+    table(rows)
+    return exit_code_across(found)
+
+
 def _progress(event: str, data: dict[str, object]) -> None:
     if event == "stage":
         typer.echo(f"  {data['stage']}", err=True)
+    elif event == "profiling":
+        typer.echo(f"    {data['tool']}: {data['reason']}", err=True)
     elif event == "waiting":
         typer.echo(f"  waiting for the GPU: {data['holder']}", err=True)
 
@@ -58,3 +125,15 @@ def _print(verdict: "Verdict") -> None:
         say("  " + ": ".join(part for part in (place, finding.where, finding.message) if part))
     for reason in verdict.unchecked:
         say(f"  not checked: {reason}")
+    if verdict.profile is not None:
+        _print_profile(verdict.profile)
+
+
+def _print_profile(profile: "Measured") -> None:
+    from stitch_tui.agents.diagnosis import diagnose
+    from stitch_tui.tools.profiling.summary import lines
+
+    for line in lines(profile):
+        say(f"  {line}")
+    for found in diagnose(profile):
+        say(f"  {found.disease}: {found.evidence}\n    {found.change}")

@@ -33,3 +33,12 @@ def test_a_task_is_stitched_whole_and_right(project: Path, task: Path) -> None:
     assert finished["type"] == "session.finished"
     assert finished["reason"].endswith("and the program correct")
     assert finished["coverage"] == pytest.approx(1)
+    again = subprocess.run(
+        [sys.executable, "-m", "stitch_tui", "recheck", "--json"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert json.loads(again.stdout)["now"]["category"] == "correct"

@@ -61,6 +61,14 @@ def test_what_cannot_be_judged_is_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
+def test_without_a_gpu_no_profile_is_made_up(candidate: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["profile", "relu.py", "--device", "emulator"]) == ExitCode.ENVIRONMENT
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "nothing is timed without a GPU" in err
+
+
 def test_without_a_compiler_nothing_is_judged(
     candidate: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

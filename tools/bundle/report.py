@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from stitch_tui.tools.bundle.contents import Kernel, Program
 from stitch_tui.tools.bundle.coverage import Basis, coverage
 from stitch_tui.tools.bundle.forward import one_line
+from stitch_tui.tools.profiling.summary import lines as profile_lines
 from stitch_tui.tools.verdict import Flag, Verdict
 
 FUNCTIONAL = "*functional, not timed*"
@@ -24,6 +25,8 @@ def report_text(program: Program) -> str:
         lines += ["", *_table(program)]
     if left := [kernel for kernel in program.kernels if not kernel.source]:
         lines += ["", "Left to PyTorch: " + ", ".join(_title(kernel) for kernel in left) + "."]
+    if profiled := list(_profiles(program)):
+        lines += ["", "## Where the time goes", "", *profiled]
     lines += ["", *_use(program)]
     return "\n".join(lines) + "\n"
 
@@ -59,6 +62,13 @@ def _table(program: Program) -> Iterator[str]:
         else:
             cells += [_judged(verdict), _error(verdict), *_time(verdict), verdict.device]
         yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _profiles(program: Program) -> Iterator[str]:
+    for kernel in program.kernels:
+        if kernel.verdict is not None and kernel.verdict.profile is not None:
+            yield f"* {_title(kernel)}"
+            yield from (f"  * {one_line(line)}" for line in profile_lines(kernel.verdict.profile))
 
 
 def _title(kernel: Kernel) -> str:

@@ -1,5 +1,6 @@
 """Build a candidate for the CPU and run it: the emulator as the engine and the judge see it."""
 
+import asyncio
 import hashlib
 import shutil
 import time
@@ -89,6 +90,17 @@ class Emulator:
             if builds[-1].ok:
                 break
         return _most_telling(builds).model_copy(update={"seconds": time.monotonic() - started})
+
+    async def builds(self, source: Path, *, timeout: float = 120.0) -> tuple[Build, Build]:
+        """The watched build and the fast one, side by side; neither goes on after the other's fault."""
+        both = [asyncio.create_task(self.build(source, m, timeout=timeout)) for m in (Mode.CHECK, Mode.FAST)]
+        try:
+            watched, fast = await asyncio.gather(*both)
+        finally:
+            for build in both:
+                build.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+        return watched, fast
 
     def runner_argv(self, build: Build) -> list[str]:
         """The runner's command line; whoever starts it appends the descriptor of its socket."""

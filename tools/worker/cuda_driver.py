@@ -1,6 +1,8 @@
 """The few driver calls that the judge and a runner need, through ctypes.  No torch, no CUDA toolkit."""
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 
 IPC_HANDLE_BYTES = 64
 _L2_CACHE_SIZE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
@@ -137,6 +139,13 @@ class CudaDriver:
             ctypes.c_size_t(nbytes),
             ctypes.c_void_p(stream),
         )
+
+    @contextlib.contextmanager
+    def profiled(self) -> Iterator[None]:
+        """What a profiler that waits for a start looks at."""
+        self._call("cuProfilerStart")
+        yield
+        self._call("cuProfilerStop")
 
     def event(self) -> int:
         event = ctypes.c_void_p()

@@ -33,6 +33,7 @@ METHODS = {
     "power": "methods.power",
     "check": "checking.check",
     "specimen": "specimen.specimen",
+    "trace": "forward.trace",
     "warm": "timing.warm",
     "time": "timing.time",
 }

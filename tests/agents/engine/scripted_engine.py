@@ -68,6 +68,7 @@ class RecordedWorkbench(Workbench):
             device=EmulatorDevice("a test"),
             summary=ReferenceSummary.model_validate(answers["open"]),
             exported=Exported.model_validate(answers["graph"]),
+            options={},
         )
 
     async def release(self) -> None:

@@ -8,7 +8,7 @@ from model_desk import Desk
 from test_prompts import H200, graph, subtask
 
 from stitch_tui.agents.adviser import ModelAdviser
-from stitch_tui.agents.builtin.roles import BuiltinCoder, BuiltinPlanner
+from stitch_tui.agents.builtin.roles import BuiltinAdviser, BuiltinCoder, BuiltinPlanner
 from stitch_tui.agents.cast import Cast, cast, names_of
 from stitch_tui.agents.coder import ModelCoder, WarmStart
 from stitch_tui.agents.planner import ModelPlanner
@@ -26,7 +26,11 @@ def made(desk: Desk, session: dict[str, Any] | None = None, **roles: str) -> tup
 
 def test_any_mix_of_roles_can_be_played(desk: Desk) -> None:
     played, settings = made(desk)
-    assert (type(played.planner), type(played.coder), played.adviser) == (BuiltinPlanner, BuiltinCoder, None)
+    assert (type(played.planner), type(played.coder), type(played.adviser)) == (
+        BuiltinPlanner,
+        BuiltinCoder,
+        BuiltinAdviser,
+    )
     assert set(names_of(settings).values()) == {"builtin"}
     here = "http://127.0.0.1:1/v1"
     played, settings = made(desk, verifier=here)

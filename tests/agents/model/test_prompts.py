@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from stitch_tui.agents import prompting
 from stitch_tui.agents.adviser import _prompt as advice_prompt
+from stitch_tui.agents.adviser import diagnosed
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.coder import _base, _kind
 from stitch_tui.agents.coder import _prompt as code_prompt
 from stitch_tui.agents.planner import _prompt as plan_prompt
-from stitch_tui.agents.prompt_text import facts, hardware, node_table
+from stitch_tui.agents.prompt_text import facts, hardware, node_table, system_text
 from stitch_tui.agents.prompting import Section, fit, render
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
 from stitch_tui.agents.state import Advice, Candidate, Iteration, Message, Subtask
@@ -21,6 +22,14 @@ from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.gpu import CudaDevice, EmulatorDevice
 from stitch_tui.tools.graph import DType, Graph, Node, Source, TensorSpec, ValueKind, region_of
 from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.profiling.profile import (
+    Evidence,
+    KernelProfile,
+    KernelTime,
+    Profile,
+    SystemProfile,
+    Trace,
+)
 from stitch_tui.tools.verdict import Build, Category, Finding, KernelFacts, Ratio, Samples, Timing, Verdict
 
 H200 = CudaDevice(
@@ -124,6 +133,11 @@ def attempt(number: int, category: Category, outcome: Outcome, advice: Advice | 
     )
 
 
+SYSTEM = SystemProfile(
+    runs=10, wall_us=500, busy_us=50, launch_us=300, launches=64, gaps=64, gap_us=440, longest_gap_us=90,
+    kernels=(KernelTime(kernel="elementwise", launches=60, time_us=40),),
+)  # fmt: skip
+TRACE = Trace(system=SYSTEM, evidence=Evidence.NSYS)
 ADVICE = Advice(bottleneck="memory", evidence="50 us", change="use float4", next_steps=("look at banks",))
 BUDGET = 20_000
 
@@ -138,9 +152,11 @@ def coded(*attempts: Iteration, best: Iteration | None = None, budget: int = BUD
 
 
 def test_the_planner_is_told_everything_that_the_method_asks_for() -> None:
-    said = joined(
-        plan_prompt(PlanBrief(graph(), SOURCE, "", ("a note",), hardware=hardware(H200)), "Plan it.", BUDGET)
-    )
+    system = system_text(TRACE)
+    brief = PlanBrief(graph(), SOURCE, "", ("a note",), hardware=hardware(H200), system=system)
+    said = joined(plan_prompt(brief, "Plan it.", BUDGET))
+    assert "the device is busy 10% of it: 64 kernels" in said
+    assert "40.0 us in 60 launches of elementwise" in said
     for element in (
         "exact shapes",
         "which weights",
@@ -206,6 +222,23 @@ def test_the_adviser_gets_numbered_facts() -> None:
     said = joined(advice_prompt(brief, facts(verdict(), 12.5), BUDGET, 3000))
     assert "1. correct: as measured" in said
     assert re.search(r"\d\. kernel gemm: 64 registers, 8192 bytes of shared memory, 0 bytes spilled", said)
+
+
+def test_profile_and_diagnosis_are_facts_for_adviser_and_coder() -> None:
+    kernel = KernelProfile(
+        kernel="gemm", launches=1, time_us=50, blocks=16, memory_percent=5, sm_percent=9, multiprocessors=132
+    )
+    measured = Profile(evidence=Evidence.NCU, why="the one kernel", tool="ncu 2025.3.1", kernels=(kernel,))
+    tried = attempt(1, Category.CORRECT, Outcome.KEPT, ADVICE)
+    profiled = tried.model_copy(
+        update={"verdict": verdict(Category.CORRECT).model_copy(update={"profile": measured})}
+    )
+    (by_rule, *_) = diagnosed(AdviceBrief(graph(), subtask(graph()), profiled))
+    assert by_rule.startswith("by rule too few blocks (latency): 16 blocks for 132 SMs; would help: cut")
+    said = coded(profiled, attempt(2, Category.RACE, Outcome.WRONG), best=profiled)
+    assert "gemm: 50.0 us, 16 blocks" in said
+    assert "evidence: ncu 2025.3.1, the one kernel" in said
+    assert "change: use float4" in said, "what was recommended of the best version stands after a failure"
 
 
 def test_foreign_text_stands_between_marks_and_is_never_substituted() -> None:

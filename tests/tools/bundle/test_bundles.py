@@ -15,6 +15,7 @@ from stitch_tui.headless import describe
 from stitch_tui.tools.bundle import Kernel, read_bundle, render
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.verdict import Beside, Category, Flag, Ratio, Samples, Timing, Verdict
 
@@ -57,6 +58,12 @@ TIMED = FUNCTIONAL.model_copy(
                 )
             },
             bind_us=3.0,
+        ),
+        "profile": Profile(
+            evidence=Evidence.NCU,
+            why="the one kernel",
+            tool="ncu 2025.3.1",
+            kernels=(KernelProfile(kernel="f", launches=1, time_us=9, blocks=4000, threads=256),),
         ),
     }
 )
@@ -196,6 +203,9 @@ def test_a_gpu_s_numbers_are_the_verdict_s(case: Any) -> None:
     assert "| 10.0 µs | 1.50x | cuda NVIDIA H200 sm_90 |" in report
     assert "beside compile-high, which multiplies in TF32: 0.80x (0.70 to 0.90)" in report
     assert describe(TIMED).endswith("1.50x over compile, 0.80x over compile-high (TF32)")
+    assert "## Where the time goes" in report
+    assert "  * f: 9.0 us, 4000 blocks of 256" in report
+    assert "  * evidence: ncu 2025.3.1, the one kernel" in report
     (first, _) = tomllib.loads(files["plan.toml"].decode())["subtask"]
     assert first["verdict"]["time_us"] == 10.0
     assert first["verdict"]["speedup"] == {"eager": 2.0, "compile": 1.5}

@@ -1,20 +1,25 @@
 """compute-sanitizer's reports: recorded on an H200, read back as findings; and the process around it."""
 
 import asyncio
+import ctypes
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from stitch_tui.tools.sanitizer import TOOLS, UNSUPPORTED_EXIT, sanitize
+from stitch_tui.tools.sanitizer import TOOLS, sanitize
 from stitch_tui.tools.sanitizer_report import errors_of, finished
 from stitch_tui.tools.snapshot import STAGED
+from stitch_tui.tools.solo import UNSUPPORTED_EXIT, Solo
 from stitch_tui.tools.verdict import Category
-from stitch_tui.tools.worker.abi import Call
+from stitch_tui.tools.worker import solo as worker_solo
+from stitch_tui.tools.worker import specimen as worker_specimen
+from stitch_tui.tools.worker.abi import Call, Placed
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.session import Session
-from stitch_tui.tools.worker.specimen import CALL, DATA, specimen
+from stitch_tui.tools.worker.solo import CALL, DATA
+from stitch_tui.tools.worker.specimen import specimen
 from stitch_tui.tools.worker.task import Task
 
 RECORDED = Path(__file__).parent / "recorded" / "sanitizer"
@@ -119,15 +124,8 @@ async def examined(
 ) -> tuple[list[str], list[str]]:
     source = folder / "mine.cu"
     source.write_text(text)
-    found = await sanitize(
-        fake(folder, body),
-        folder / "candidate.so",
-        folder,
-        source=source,
-        python=sys.executable,
-        environment=dict(os.environ),
-        timeout=timeout,
-    )
+    alone = Solo(sys.executable, folder, folder / "candidate.so", dict(os.environ))
+    found = await sanitize(fake(folder, body), alone, source=source, timeout=timeout)
     return [f"{f.category} {f.line}" for f in found.findings], list(found.unchecked)
 
 
@@ -185,3 +183,34 @@ def test_a_specimen_holds_one_whole_call(tmp_path: Path) -> None:
     data = (tmp_path / DATA).read_bytes()
     assert all(tensor.offset + tensor.nbytes <= len(data) for tensor in call.ins)
     assert [tensor.nbytes for tensor in call.outs] == [4 * 3 * shapes["places"][0]]
+
+
+def test_a_large_tensor_is_kept_in_part_and_filled_by_repeating_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    session = Session()
+    session.task = Task(Reference.open(Options(tmp_path, "model.py", "")))
+    for module in (worker_specimen, worker_solo):
+        monkeypatch.setattr(module, "KEPT_BYTES", 64)
+    params = {"target": {"kind": "program"}, "folder": str(tmp_path), "full": True}
+    assert specimen(session, params, lambda *_: None)["variant"] == "full"
+    assert (tmp_path / DATA).stat().st_size == 64 + 64 + 64 + 12  # x, places, weight, bias
+    line = (tmp_path / CALL).read_text().splitlines()[0].split()
+    x = Placed.parse(line[1:])
+    assert x.nbytes == 64 * 12 * 4
+    memory = bytearray(x.nbytes)
+
+    class Memory:
+        """Device memory at address 1000."""
+
+        def allocate(self, nbytes: int) -> int:
+            return 1000
+
+        def copy_to_device(self, pointer: int, host: int, nbytes: int) -> None:
+            memory[pointer - 1000 : pointer - 1000 + nbytes] = ctypes.string_at(host, nbytes)
+
+    with (tmp_path / DATA).open("rb") as data:
+        worker_solo._filled(Memory(), x, data)  # type: ignore[arg-type]
+        data.seek(0)
+        assert bytes(memory) == data.read(64) * (x.nbytes // 64)

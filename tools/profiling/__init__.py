@@ -1,0 +1,1 @@
+"""Profiles of kernels (Nsight Compute) and of programs (Nsight Systems, CUPTI): measured, read, summed up."""
