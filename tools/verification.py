@@ -28,6 +28,7 @@ from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
+from stitch_tui.tools.hollow import is_still_right
 from stitch_tui.tools.killed import unless_killed
 from stitch_tui.tools.new_best import last_word, looked_into
 from stitch_tui.tools.profiling.candidate import profiled, profiled_program
@@ -52,8 +53,6 @@ EMULATED_SECONDS = 5.0
 """For one call on the emulator where a GPU judges afterwards."""
 SHUFFLED = 3
 """Seed of the thread order in the emulator's second run; the first goes upward."""
-HOLLOW: Json = {"full": 0, "distributions": False, "metamorphic": False, "decorative": True}
-"""Trials for a candidate whose kernels were emptied: one, which must fail."""
 WATCHED: Json = {"full": 0, "distributions": False, "metamorphic": False}
 """Trials for the instrumented emulator, which is slow: the task's own inputs on every small shape."""
 
@@ -264,24 +263,10 @@ class _Verification:
         if hollow is None:
             return True
         self._stage("kernels emptied")
-        with tempfile.TemporaryDirectory(prefix="stitch-hollow-") as folder:
-            path = Path(folder) / source.name
-            path.write_text(hollow, encoding="utf-8")
-            if self.bench.cuda:
-                build = await self._nvcc(path)
-                runner = runner | {"load": build.artifact}
-            else:
-                emulator = self._require_emulator()
-                build = await emulator.build(path, Mode.FAST, timeout=BUILD_SECONDS)
-                runner = launches.emulated(emulator, build, order=0, deadline_s=self.bench.deadline_s)
-            if not build.ok:
-                self.draft.unchecked("kernels emptied: that source does not build")
-                return True
-            params = {"target": self.target, "runner": runner, "trials": HOLLOW}
-            report = await unless_killed(
-                lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS)
-            )
-        if report["category"] != Category.CORRECT or not report["trials"]:
+        right = await is_still_right(self.bench, self.target, source.name, hollow, runner)
+        if right is None:
+            self.draft.unchecked("kernels emptied: that source does not build")
+        if not right:
             return True
         if uses_library(text):
             words = "the result comes from library calls: its own kernels change nothing"

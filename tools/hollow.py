@@ -1,0 +1,42 @@
+"""A candidate's source with every kernel emptied, judged: a result that is still right came from elsewhere."""
+
+import tempfile
+from pathlib import Path
+
+from stitch_tui.tools import launches
+from stitch_tui.tools.bench import Bench, Json
+from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.emulator import Mode
+from stitch_tui.tools.killed import unless_killed
+from stitch_tui.tools.verdict import Category
+
+TRIALS: Json = {"full": 0, "distributions": False, "metamorphic": False, "decorative": True}
+"""One, which must fail."""
+BUILD_SECONDS = 180.0
+CHECK_SECONDS = 600.0
+
+
+async def is_still_right(bench: Bench, target: Json, name: str, hollow: str, runner: Json) -> bool | None:
+    """Does the emptied source give the right result?  None: it does not build.
+
+    Args:
+        name: of the candidate's file.
+        runner: how the whole candidate is started.
+    """
+    with tempfile.TemporaryDirectory(prefix="stitch-hollow-") as folder:
+        path = Path(folder) / name
+        path.write_text(hollow, encoding="utf-8")
+        if cuda := bench.cuda:
+            build = await build_cuda(
+                path, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
+            )
+            runner = runner | {"load": build.artifact}
+        else:
+            assert bench.emulator
+            build = await bench.emulator.build(path, Mode.FAST, timeout=BUILD_SECONDS)
+            runner = launches.emulated(bench.emulator, build, order=0, deadline_s=bench.deadline_s)
+        if not build.ok:
+            return None
+        params = {"target": target, "runner": runner, "trials": TRIALS}
+        report = await unless_killed(lambda: bench.judge.call("check", params, timeout=CHECK_SECONDS))
+    return bool(report["category"] == Category.CORRECT and report["trials"])
