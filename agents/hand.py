@@ -68,5 +68,5 @@ class Hand:
             ):
                 self.look(now=True)
         except (OSError, ImportError) as error:  # no inotify watches are left, or no watchfiles
-            text = f"files edited by hand are seen only between steps: {getattr(error, "strerror", "") or error}"
-            self._record.emit(events.Warned(text=text))
+            why = getattr(error, "strerror", "") or error
+            self._record.emit(events.Warned(text=f"files edited by hand are seen only between steps: {why}"))
