@@ -68,5 +68,6 @@ class Hand:
             ):
                 self.look(now=True)
         except (OSError, ImportError) as error:  # no inotify watches are left, or no watchfiles
-            why = getattr(error, "strerror", "") or error
-            self._record.emit(events.Warned(text=f"files edited by hand are seen only between steps: {why}"))
+            reason = getattr(error, "strerror", "") or error
+            text = f"files edited by hand are seen only between steps: {reason}"
+            self._record.emit(events.Warned(text=text))
