@@ -10,12 +10,12 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import acquire, first_free
-from stitch_tui.tools.paths import runtime_dir
+from stitch_tui.tools.paths import shared_dir
 
 TOLD_S = 1.0
 """A wait that takes longer is told."""
@@ -26,7 +26,7 @@ class Lease:
 
     Args:
         uuid: the GPU's, as NVML names it.
-        folder: where the lock files lie; None: the user's runtime folder.
+        folder: where the lock files lie; None: the one that all of the user's processes share.
         waits: told `holder()` once in a wait that takes longer than `TOLD_S`.
     """
 
@@ -35,7 +35,7 @@ class Lease:
     ) -> None:
         self.uuid, self._waits = uuid, waits or (lambda holder: None)
         name = re.sub(r"[^\w.-]", "_", uuid)
-        folder = runtime_dir("gpu") if folder is None else folder
+        folder = shared_dir("gpu") if folder is None else folder
         self._gate, self._lock = folder / f"{name}.gate", folder / f"{name}.lock"
 
     @asynccontextmanager
@@ -82,10 +82,18 @@ class Lease:
                 why=self.holder(),
                 advice="wait for it, or end that process",
             ) from error
+        except OSError as error:
+            raise EnvironmentFault(
+                "the GPU's lease cannot be taken",
+                where=str(self._lock.parent),
+                why=error.strerror or str(error),
+                advice="remove what is in the way, or free space",
+            ) from error
         finally:
             told.cancel()
         try:
-            _write(descriptor, {"pid": os.getpid(), "purpose": purpose, "since": time.time()})
+            with suppress(OSError):  # a full disk: the note is only for those who wait
+                _write(descriptor, {"pid": os.getpid(), "purpose": purpose, "since": time.time()})
             yield
         finally:
             os.close(descriptor)

@@ -10,6 +10,7 @@ import platformdirs
 from stitch_tui.tools.errors import EnvironmentFault
 
 _APP = "stitch"
+SHARED = Path("/tmp")
 
 
 def cache_dir(*parts: str) -> Path:
@@ -28,6 +29,11 @@ def runtime_dir(*parts: str) -> Path:
         warnings.simplefilter("ignore")
         base = Path(platformdirs.user_runtime_dir(_APP))
     return _private(base, *parts)
+
+
+def shared_dir(*parts: str) -> Path:
+    """A folder that all of the user's processes agree on, whatever their environment: leases of GPUs."""
+    return _private(SHARED / f"{_APP}-{os.geteuid()}", *parts)
 
 
 def _private(base: Path, *parts: str) -> Path:

@@ -33,6 +33,7 @@ from stitch_tui.tools.new_best import last_word, looked_into
 from stitch_tui.tools.profiling.candidate import profiled, profiled_program
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.screen import screen_source
+from stitch_tui.tools.slowness import is_merely_slow
 from stitch_tui.tools.summary import distinct
 from stitch_tui.tools.timed import timed
 from stitch_tui.tools.timing import timing_of
@@ -277,7 +278,9 @@ class _Verification:
                 self.draft.unchecked("kernels emptied: that source does not build")
                 return True
             params = {"target": self.target, "runner": runner, "trials": HOLLOW}
-            report = await self.bench.judge.call("check", params, timeout=CHECK_SECONDS)
+            report = await unless_killed(
+                lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS)
+            )
         if report["category"] != Category.CORRECT or not report["trials"]:
             return True
         if uses_library(text):
@@ -356,7 +359,7 @@ class _Verification:
         self.draft.note(report["numbers"] if last else {})
         self.draft.note({"notes": report["notes"]} if report["notes"] else {})
         self.draft.note({"output": presentable(report["output"])} if report["output"] else {})
-        if category is Category.HANG and self._too_slow_here(stage, report):
+        if category is Category.HANG and self._too_slow_here(stage, report, runner["deadline_s"]):
             self.draft.unchecked(f"{stage}: the emulator needs longer than {runner['deadline_s']:g} s")
             return True
         if category is Category.HANG:
@@ -369,12 +372,14 @@ class _Verification:
         self.draft.add_trials((), located)
         return True
 
-    def _too_slow_here(self, stage: str, report: Json) -> bool:
+    def _too_slow_here(self, stage: str, report: Json, deadline_s: float) -> bool:
         """Did the emulator merely run out of time: ahead of a GPU, or at full size, watched or last?"""
         if self.bench.cuda is not None:
             return stage == "emulator"
         where = report["findings"][0]["where"] if report["findings"] else ""
-        return where.startswith("task/full") and (stage == "emulator" or bool(report["trials"]))
+        if not where.startswith("task/full") or not (stage == "emulator" or report["trials"]):
+            return False
+        return is_merely_slow(report["numbers"], self.flops, deadline_s, stage)
 
     async def _located(self, build: Build | None, raw: list[Json]) -> list[Finding]:
         if not raw or build is None or self.bench.emulator is None:

@@ -262,7 +262,7 @@ def test_a_timing_says_who_computed_beside_it_but_not_of_a_worker_that_waits_for
     on_the_gpu: Callable[[list[int]], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker of stitch's, another process, and one that only the host can see."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("stitch_tui.tools.paths.SHARED", tmp_path)
 
     class Judge:
         async def call(self, method: str, *_: object, **__: object) -> Any:
@@ -336,3 +336,23 @@ def test_the_gpu_of_this_machine_tells_its_name_clocks_and_state() -> None:
     assert state.sm_clock_mhz
     assert state.temperature_c
     assert isinstance(strangers(first.uuid), tuple)
+
+
+def test_leases_do_not_depend_on_the_environment_and_what_is_in_the_way_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stitch_tui.tools.paths.SHARED", tmp_path)
+
+    async def scenario() -> None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "one"))
+        async with Lease("GPU-1").exclusive("timing"):
+            monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "another"))
+            with pytest.raises(EnvironmentFault, match="held by another"):
+                async with Lease("GPU-1").shared("checking", timeout=0):
+                    pass
+        (tmp_path / "gpu" / "GPU-2.lock").mkdir(parents=True)
+        with pytest.raises(EnvironmentFault, match=r"lease cannot be taken.*directory"):
+            async with Lease("GPU-2", tmp_path / "gpu").shared("checking"):
+                pass
+
+    asyncio.run(scenario())

@@ -78,6 +78,8 @@ class Examination:
         self.variant = variant
         tensors = self.draw(variant, seed)
         outputs = self.own(tensors, seed)
+        count = sum(tensor.numel() for tensor in (*tensors, *outputs))
+        self.report.numbers.setdefault("elements", {})[variant] = count
         if self.module:
             self.rig.arguments = self.module.arguments(variant)
         self.rig.place(tensors, outputs, shift)

@@ -35,6 +35,7 @@ MISBEHAVIOUR = {
     "100 GB of memory": "char* huge = (char*)malloc((size_t)100 << 30);"
     " for (size_t at = 0; at < (size_t)100 << 30; at += 4096) ((volatile char*)huge)[at] = 1;",
     "endless kernel": "for (volatile int turn = 0;; turn = 0) {}",
+    "endless at full size": "if (c->in[0].shape[0] == 40) for (volatile int turn = 0;; turn = 0) {}",
     "closed descriptors": "for (int descriptor = 0; descriptor < 256; descriptor++) close(descriptor);",
     # a clock that nobody can set: that it is asked for is enough
     "clock set back": "struct timespec then = {1, 0}; GLUED(clock_set, time)(CLOCK_MONOTONIC, &then);",
@@ -44,6 +45,7 @@ NAMED = {
     "10 GB of output": ((Category.HACK_SUSPECTED,), "more than 64 MiB"),
     "100 GB of memory": ((Category.ILLEGAL_ACCESS, Category.OUT_OF_MEMORY_HOST), ""),
     "endless kernel": ((Category.HANG,), "no answer within 3 s"),
+    "endless at full size": ((Category.HANG,), "task/full"),
     "closed descriptors": ((Category.HACK_SUSPECTED,), "process was ended"),
     "clock set back": ((Category.HACK_SUSPECTED,), "sets the clock"),
 }
@@ -77,7 +79,7 @@ async def judged(folder: Path, emulator: Emulator) -> dict[str, list[Verdict]]:
         hasty = replace(bench, deadline_s=3.0)
         found = {}
         for name in NAMED:
-            chosen = hasty if name == "endless kernel" else bench
+            chosen = hasty if name.startswith("endless") else bench
             attempts = (planted(folder, name), planted(folder, name), planted(folder, ""))
             found[name] = [await verify_region(chosen, source, region) for source in attempts]
         return found
