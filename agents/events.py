@@ -332,6 +332,31 @@ class Advised(_Event):
         return _with_iteration(session, self.iteration, advice=self.advice)
 
 
+class Citation(BaseModel):
+    """A place in the documentation that a role was shown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    library: str
+    version: str = ""
+    name: str
+    place: str
+    """``file:line`` on this machine."""
+    is_other_version: bool = False
+    """It documents another version than the compiler's."""
+
+
+class Retrieved(_Event):
+    """What was looked up in the local documentation for a role, and what it was shown."""
+
+    type: Literal["retrieval"] = "retrieval"
+    role: str
+    subtask: str = ""
+    reason: Literal["build error", "asked"]
+    query: str
+    citations: tuple[Citation, ...] = ()
+
+
 class Exchanged(_Event):
     """One request to a model and what came back, whole, partial or not at all; secrets are masked."""
 
@@ -432,6 +457,7 @@ Event = Annotated[
     | IterationCommitted
     | Decision
     | Advised
+    | Retrieved
     | Exchanged
     | UsageCounted
     | ModelWaits

@@ -200,6 +200,12 @@ class PlainPrinter:
         yield f"{'':6}{event.subtask:<9}{event.advice.bottleneck}: {event.advice.change}"
 
     @_lines.register
+    def _(self, event: events.Retrieved) -> Iterator[str]:
+        shown = [f"{c.name} ({c.library} {c.version})".replace(" )", ")") for c in event.citations]
+        other = ", not the compiler's version" if any(c.is_other_version for c in event.citations) else ""
+        yield f"{'':6}{event.subtask:<9}looked up {event.query!r}: {', '.join(shown) or 'nothing'}{other}"
+
+    @_lines.register
     def _(self, event: events.ModelWaits) -> Iterator[str]:
         tries = f"attempt {event.attempt} of {event.attempts + 1}"
         yield f"{event.role}: {event.reason}; again in {event.seconds:.0f} s ({tries})"

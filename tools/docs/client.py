@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
+from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.process import kill_group
 
 Json = dict[str, Any]
@@ -48,6 +49,11 @@ class Passage:
 
 class NoIndex(EnvironmentFault):
     """Nothing is indexed yet."""
+
+
+def is_indexed() -> bool:
+    """Is there an index on this machine at all?  Asks no worker."""
+    return (cache_dir("docs") / "index").is_dir()
 
 
 class DocsWorker:

@@ -25,7 +25,7 @@ _OPENING_GROUP = re.compile(r"[\\@](?:defgroup|file|mainpage|page|namespace)\b")
 _NAMED = re.compile(r"([A-Za-z_]\w*|operator\s*[^\s\w(]{1,3})\s*\(")
 _TYPE = re.compile(r"\b(?:enum|struct|union|class)\s+(?:class\s+)?(?:__\w+__\s+)?(\w+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_STATEMENT = re.compile(r"([^;{}]*)([;{}])")
+_STATEMENT = re.compile(r"([^;{}]*+)([;{}]|\Z)")
 _VALUE = re.compile(r"([A-Za-z_]\w*)[ \t]*(?:=[^,;{}]*)?(?:,|(?=\s*\}))")
 _DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*/\*[*!]<(.*?)\*/", re.MULTILINE | re.DOTALL

@@ -134,8 +134,9 @@ class Store:
     @property
     def generation(self) -> tuple[int, int]:
         """Changes whenever the rows may have."""
-        table = self._open()
-        return self._opened, table.version
+        with self._reading():
+            table = self._open()
+            return self._opened, table.version
 
     def bytes(self) -> int:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())

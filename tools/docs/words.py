@@ -19,10 +19,11 @@ _SUFFIX = re.compile(r"_(?:v\d|64)$")
 _STOP = frozenset(
     word
     for line in (
-        "a an and are as at be but by can do does for from get got had has have how i if in into is it its me",
-        "my of on or our so some than that the their them then there these they this those to up want was we",
-        "what when where which while who why will with without would you your should could need use used",
-        "using way make let give given one whether about after before every each any all only same other",
+        "a an and are as at be but by can do does for from get got had has have how i if in into is it",
+        "its me my of on or our so some than that the their them then there these they this those to up",
+        "want was we what when where which while who why will with without would you your should could",
+        "need use used using way make let give given one whether about after before every each any all",
+        "only same other",
     )
     for word in line.split()
 )
@@ -49,9 +50,8 @@ def _of(identifier: str) -> tuple[str, ...]:
 
 
 def _singular(word: str) -> str:
-    return (
-        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-    )
+    plural = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is", "as"))
+    return word[:-1] if plural else word
 
 
 def query_words(query: str) -> list[str]:

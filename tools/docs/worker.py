@@ -24,8 +24,9 @@ Json = dict[str, Any]
 
 
 def build(index: Index, params: Json, emit: Emit) -> Json:
-    """Find what is installed and bring the index up to date."""
-    folders = asyncio.run(include_folders(params.get("python", "")))
+    """Bring the index up to date: with the headers in ``folders``, else with all that are installed."""
+    named = params.get("folders")
+    folders = map(Path, named) if named else asyncio.run(include_folders(params.get("python", "")))
     return index.build(everything(folders), emit, anew=bool(params.get("anew")))
 
 
@@ -42,7 +43,7 @@ def add(index: Index, params: Json, emit: Emit) -> Json:
     """Remember a path and index it."""
     added = sources.checked(Path(params["path"]), params.get("library", ""), params.get("version", ""))
     sources.remember([*(one for one in sources.added_paths() if one.path != added.path), added])
-    return {"source": added.path, **build(index, {"python": params.get("python", "")}, emit)}
+    return {"source": added.path, **build(index, params, emit)}
 
 
 def remove(index: Index, params: Json, emit: Emit) -> Json:
