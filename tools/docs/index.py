@@ -34,6 +34,8 @@ class Options:
 
     synonyms: bool = True
     spelling: bool = True
+    distinct: bool = True
+    """Each name once."""
 
 
 class Index:
@@ -95,7 +97,7 @@ class Index:
             if value
         )
         rows = self._store.search(weighted, where, limit * CANDIDATES)
-        return [_passage(row) for row in _one_a_name(rows)[:limit]]
+        return [_passage(row) for row in (_one_a_name(rows) if options.distinct else rows)[:limit]]
 
     def remove(self, source: str) -> int:
         """Take what came from a source out of the index; the number of chunks that went."""

@@ -17,7 +17,9 @@ from stitch_tui.tools.errors import EnvironmentFault, UsageError
 CONFINE = Path(client.__file__).parents[1] / "worker" / "confine.py"
 
 
-def test_it_indexes_and_searches_with_sockets_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_indexes_and_searches_with_sockets_denied(
+    toolkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A kernel filter refuses every internet socket to the worker and whatever it starts."""
     confined = (sys.executable, str(CONFINE), "--filter", "--", *client.COMMAND)
     probe = [*confined[:4], sys.executable, "-c", "import socket; socket.socket()"]
