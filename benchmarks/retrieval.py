@@ -7,7 +7,6 @@ alone anything may be tuned.
 """
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -25,7 +24,6 @@ from stitch_tui.tools.docs.index import Index, Options
 from stitch_tui.tools.docs.sources import SourceFile
 
 HERE = Path(__file__).parent
-RESULT = HERE / "results" / "retrieval.json"
 DEPTH = 10
 SCALED_CHUNKS = 20_000
 ARMS = {
@@ -65,7 +63,9 @@ def main() -> None:
         arms["1000/100 without structure"] = scores(questions, by_text(blind))
         scaled = search_times(made(Path(folder) / "scaled", repeated(files, found))[0], questions)
     result = {
-        "made": provenance.stamp(),
+        "commit": provenance.commit(),
+        "processor": provenance.processor(),
+        "versions": provenance.versions("lancedb"),
         "corpus": corpus,
         "bytes": size,
         "build": built,
@@ -73,7 +73,7 @@ def main() -> None:
         f"search_ms at {SCALED_CHUNKS} chunks": scaled,
         "arms": arms,
     }
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    provenance.write("retrieval", result)
     for name, arm in arms.items():
         print(f"{name:28}", {kind: arm[kind]["all"] for kind in questions})
 
@@ -85,7 +85,12 @@ def made(folder: Path, files: Sequence[SourceFile], cut: Cut | None = None) -> t
     load, cpu = os.getloadavg()[0], time.process_time()
     report = index.build(files, lambda *_: None)
     cpu_s = round(time.process_time() - cpu, 1)
-    return index, {"seconds": report["seconds"], "cpu_s": cpu_s, "load": round(load, 1), "chunks": report["chunks"]}
+    return index, {
+        "seconds": report["seconds"],
+        "cpu_s": cpu_s,
+        "load": round(load, 1),
+        "chunks": report["chunks"],
+    }
 
 
 def by_name(index: Index, options: Options) -> Callable[[str, Iterable[str]], int]:

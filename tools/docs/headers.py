@@ -72,7 +72,7 @@ def chunks(source: str, *, bare: bool = True) -> Iterator[Chunk]:
             continue
         signature, end = _declaration(source, match.end())
         name, aliases = _names(signature)
-        if not name or name in _KEYWORDS:
+        if not name or name in _KEYWORDS or not (bare or _is_of_interest(name, signature)):
             continue
         covered = end
         known.add(name)
@@ -81,6 +81,13 @@ def chunks(source: str, *, bare: bool = True) -> Iterator[Chunk]:
     yield from _constants(source)
     if bare:
         yield from _prototypes(source, known)
+
+
+def _is_of_interest(name: str, signature: str) -> bool:
+    """Is it more than a detail of some class: a type, or a function that others call?"""
+    code = _ANY_COMMENT.sub(" ", signature)
+    is_callable = "(" in code and not name.startswith(("_", "operator"))
+    return is_callable or bool(_TYPE.match(re.sub(r"^\s*template\s*<.*>\s*", "", code, flags=re.DOTALL)))
 
 
 def _plain(raw: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,15 +14,16 @@ from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
 from stitch_tui.tools.docs.sources import SourceFile
 from stitch_tui.tools.docs.store import Row, Store, quoted
-from stitch_tui.tools.docs.words import Names, meant_words, query_words, words
+from stitch_tui.tools.docs.words import Names, meant_words, misspellable, query_words, words
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import acquire, try_lock
 
+_API = re.compile(r"^(?:cuda|cu)(?=.)|(?:v\d|ptsz|ptds)$")
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
 NAME_WEIGHT = 3
 """How often the words of a chunk's name stand among its words."""
-WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_MEANT = 1.0, 2.0, 0.5
+WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_MEANT = 1.0, 2.0, 0.8
 """Of a query's words, of the identifiers that misspelt ones are near to, and of CUDA's words for it."""
 PROGRESS_FILES = 20
 CANDIDATES = 8
@@ -82,7 +84,9 @@ class Index:
         """
         options = options or Options()
         asked = query_words(query)
-        near = [name for word in asked for name in self._known_names().near(word)] if options.spelling else []
+        near = list[str]()
+        if options.spelling and (identifiers := misspellable(query)):
+            near = [name for word in identifiers for name in self._known_names().near(word)]
         meant = meant_words(query) if options.synonyms else []
         spelt = list(dict.fromkeys(word for name in near for word in (name, *self._parts.get(name, ()))))
         known = {*asked, *spelt}
@@ -235,10 +239,10 @@ def _digest(file: SourceFile) -> str:
 
 
 def _one_a_name(rows: Sequence[Row]) -> list[Row]:
-    """Rows of which no two document the same name of the same library."""
-    first: dict[tuple[str, str], Row] = {}
+    """Rows of which no two document the same name; a driver's function is that of the runtime."""
+    first: dict[str, Row] = {}
     for row in rows:
-        first.setdefault((row["library"], row["name"]), row)
+        first.setdefault(_API.sub("", row["name"].replace("_", "").lower()), row)
     return list(first.values())
 
 

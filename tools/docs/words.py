@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
@@ -59,6 +59,26 @@ def query_words(query: str) -> list[str]:
     return [word for word in dict.fromkeys(words(query)) if word not in _STOP]
 
 
+def misspellable(query: str) -> list[str]:
+    """The identifiers of a query, lower case: plain words are left as they are."""
+    found = (_of(match[0]) for match in _WORD.finditer(query))
+    return list(dict.fromkeys(parts[0] for parts in found if len(parts) > 1))
+
+
+def _other_forms(word: str) -> Iterator[str]:
+    """What a plain word may be in a header: ``capturing`` is ``capture``, ``synchronise`` ``synchronize``."""
+    for ending in ("ing", "ed", "ly", "er"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 3:
+            yield stem
+            yield f"{stem}e"
+            yield f"{stem}ing"
+            if stem[-1] == stem[-2]:
+                yield stem[:-1]
+    if "is" in word[-6:]:
+        yield re.sub(r"is(e|ed|ing|ation)$", r"iz\1", word)
+
+
 @cache
 def synonyms() -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
     """Plain phrases, each with CUDA's words for it."""
@@ -73,9 +93,10 @@ def synonyms() -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
 
 
 def meant_words(query: str) -> list[str]:
-    """CUDA's words for what a query says in others; those that it has itself are left out."""
-    own = set(query_words(query))
-    found = (word for phrase, meant in synonyms() if phrase.search(query) for word in meant)
+    """CUDA's words for what a query says in others, and other forms of its words; none that it has itself."""
+    own = dict.fromkeys(query_words(query))
+    found = [word for phrase, meant in synonyms() if phrase.search(query) for word in meant]
+    found += [form for word in own for form in _other_forms(word)]
     return [word for word in dict.fromkeys(found) if word not in own]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stitch_tui.tools.docs.words import Names, meant_words, query_words, words
+from stitch_tui.tools.docs.words import Names, meant_words, misspellable, query_words, words
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,6 @@ def test_plain_words_add_cudas_own() -> None:
     assert {"page", "locked", "host"} <= set(meant_words("pinned buffers"))
     assert {"shared", "memory"} <= set(meant_words("the scratchpads of a core"))
     assert meant_words("cudaMalloc") == []
+    assert {"capture", "synchronize"} <= set(meant_words("capturing to synchronise"))
+    assert misspellable("encode cudaMalocHost descriptors") == ["cudamalochost"], "plain words are no names"
     assert "memory" not in meant_words("scratchpad memory"), "the query has it itself"
