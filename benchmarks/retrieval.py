@@ -60,7 +60,7 @@ def main() -> None:
             arms[name] = scores(questions, by_name(made(Path(folder) / name, files, cut)[0], Options()))
         plain = [PlainFile(**vars(file)) for file in files]
         blind, _ = made(Path(folder) / "plain", plain)
-        arms["1000/100 without structure"] = scores(questions, by_text(blind))
+        arms["1000/100 without structure"] = scores(questions, by_place(blind, files))
         scaled = search_times(made(Path(folder) / "scaled", repeated(files, found))[0], questions)
     result = {
         "commit": provenance.commit(),
@@ -103,16 +103,21 @@ def by_name(index: Index, options: Options) -> Callable[[str, Iterable[str]], in
     return rank
 
 
-def by_text(index: Index) -> Callable[[str, Iterable[str]], int]:
-    """The same where chunks have no names: a passage counts when it holds one of them as a whole word.
+def by_place(index: Index, files: Iterable[SourceFile]) -> Callable[[str, Iterable[str]], int]:
+    """The same where chunks have no names: a passage counts when a declaration of one of them begins in it."""
+    places: dict[str, set[tuple[str, int]]] = {}
+    for file in files:
+        for chunk in file.chunks():
+            places.setdefault(chunk.name, set()).add((str(file.path), chunk.line))
 
-    This is kinder than `by_name`: whatever only mentions a name counts too.
-    """
+    def holds(passage: dict[str, Any], gold: Iterable[str]) -> bool:
+        last = passage["line"] + passage["text"].count("\n")
+        begun = (place for name in gold for place in places.get(name, ()))
+        return any(file == passage["file"] and passage["line"] <= line <= last for file, line in begun)
 
     def rank(query: str, gold: Iterable[str]) -> int:
         found = index.search(query, limit=DEPTH, options=Options(distinct=False))
-        texts = [passage["text"] for passage in found]
-        return next((at for at, text in enumerate(texts, 1) if any(name in text for name in gold)), 0)
+        return next((at for at, passage in enumerate(found, 1) if holds(passage, gold)), 0)
 
     return rank
 
