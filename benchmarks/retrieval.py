@@ -104,7 +104,7 @@ def by_name(index: Index, options: Options) -> Callable[[str, Iterable[str]], in
 
 
 def by_place(index: Index, files: Iterable[SourceFile]) -> Callable[[str, Iterable[str]], int]:
-    """The same where chunks have no names: a passage counts when a declaration of one of them begins in it."""
+    """The same where chunks have no names: a passage counts when a declaration of one begins in it."""
     places: dict[str, set[tuple[str, int]]] = {}
     for file in files:
         for chunk in file.chunks():
