@@ -123,7 +123,10 @@ def stats(json: Json = False) -> None:
 
 def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = False) -> Any:
     """What the docs worker answers, with its progress on a terminal's stderr."""
-    from stitch_tui.tools.docs.client import BUILD_S, SEARCH_S, DocsWorker
+    from stitch_tui.tools.docs.client import BUILD_S, SEARCH_S, DocsWorker, NoIndex, is_indexed
+
+    if not build and not is_indexed():
+        raise NoIndex("nothing is indexed yet", advice="run `stitch docs build`")
 
     async def asked() -> Any:
         async with DocsWorker() as worker:

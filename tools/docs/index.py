@@ -58,8 +58,16 @@ class Index:
     def settings(self) -> dict[str, Any]:
         return {"tokenizer": TOKENIZER, **asdict(self._cut)}
 
-    def build(self, files: Sequence[SourceFile], emit: Emit, *, anew: bool = False) -> dict[str, Any]:
+    def exists(self) -> bool:
+        """Is anything indexed yet?"""
+        return self._store.exists()
+
+    def build(
+        self, files: Sequence[SourceFile], emit: Emit, *, anew: bool = False, source: str = ""
+    ) -> dict[str, Any]:
         """Bring the index up to date with `files`: changed ones are read again, others leave it.
+
+        With a `source`, `files` are all of that source and no other one is touched.
 
         One builder at a time: a second one waits, and then finds most of its work done.
 
@@ -69,7 +77,7 @@ class Index:
         """
         held = self._locked(emit)
         try:
-            return self._build(files, emit, anew)
+            return self._build(files, emit, anew, source)
         finally:
             os.close(held)
 
@@ -152,13 +160,13 @@ class Index:
                 "another build of the documentation index does not end", where=str(lock)
             ) from None
 
-    def _build(self, files: Sequence[SourceFile], emit: Emit, anew: bool) -> dict[str, Any]:
+    def _build(self, files: Sequence[SourceFile], emit: Emit, anew: bool, source: str) -> dict[str, Any]:
         began = time.monotonic()
         known: dict[str, str] = {}
         if not anew and self._store.exists():
             made = self._store.settings()
             anew = any(made.get(name) != value for name, value in self.settings.items())
-            known = {} if anew else self._store.files()
+            known = {} if anew else self._store.files(source)
         fresh = not self._store.exists() or anew
         rows, seen, read, unread = list[Row](), set[str](), set[str](), list[str]()
         for number, file in enumerate(files, 1):

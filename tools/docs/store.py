@@ -77,11 +77,10 @@ class Store:
             found: dict[str, Any] = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
         return found
 
-    def files(self) -> dict[str, str]:
-        """Digest of each file that has chunks, by path."""
-        with self._reading():
-            rows = self._open().search().select(["file", "digest"]).limit(None).to_arrow()
-            return dict(zip(rows["file"].to_pylist(), rows["digest"].to_pylist(), strict=True))
+    def files(self, source: str = "") -> dict[str, str]:
+        """Digest of each file that has chunks, by path; those of one source, or all."""
+        rows = self.rows("file", "digest", "source")
+        return {row["file"]: row["digest"] for row in rows if source in ("", row["source"])}
 
     def rows(self, *columns: str) -> list[Row]:
         """All rows, those columns of them."""

@@ -40,10 +40,12 @@ def search(index: Index, params: Json, emit: Emit) -> list[Json]:
 
 
 def add(index: Index, params: Json, emit: Emit) -> Json:
-    """Remember a path and index it."""
+    """Remember a path and index it; where nothing is indexed yet, all the rest too."""
     added = sources.checked(Path(params["path"]), params.get("library", ""), params.get("version", ""))
     sources.remember([*(one for one in sources.added_paths() if one.path != added.path), added])
-    return {"source": added.path, **build(index, params, emit)}
+    if not index.exists():
+        return {"source": added.path, **build(index, params, emit)}
+    return {"source": added.path, **index.build(sources.of_added(added), emit, source=added.path)}
 
 
 def remove(index: Index, params: Json, emit: Emit) -> Json:
