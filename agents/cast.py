@@ -91,17 +91,15 @@ def cast_of(
     _announce(models.values(), record)
     planner: Planner = BuiltinPlanner()
     coder: Coder = BuiltinCoder()
-    documentation = None
+    documentation = Documentation(settings.docs, record) if models and settings.docs.retrieval else None
     if model := models.get("planner"):
-        planner = ModelPlanner(model, record, settings.goal.min_coverage)
+        planner = ModelPlanner(model, record, settings.goal.min_coverage, documentation)
     if model := models.get("coder"):
-        if settings.docs.retrieval:
-            documentation = Documentation(settings.docs, record)
         asked = ModelCoder(model, record, documentation)
         coder = WarmStart(coder, asked) if settings.session.warm_start else asked
     adviser: Adviser = BuiltinAdviser()
     if model := models.get("verifier"):
-        adviser = ModelAdviser(model, record)
+        adviser = ModelAdviser(model, record, documentation)
     return Cast(planner, coder, adviser, documentation)
 
 

@@ -39,19 +39,21 @@ class ModelCoder:
         code = base.candidate.source if base and base.candidate else ""
         last = brief.attempts[-1] if brief.attempts else None
         docs = await self._docs.on_errors(brief.subtask.id, last) if self._docs else ""
+        shown: list[Message] = []
         turns: list[Message] = []
         refusal = Refused("nothing was asked")
-        lookups = self._docs.lookups if self._docs else 0
-        for _ in range(ATTEMPTS + lookups):
-            answer = await self._ask(brief, kind, base, docs, turns)
-            if self._docs and lookups and (query := query_in(answer.text)):
-                lookups -= 1
-                found = await self._docs.look_up(brief.subtask.id, query, left=lookups)
-                turns += [
+        left, attempts = self._docs.lookups if self._docs else 0, 0
+        while attempts < ATTEMPTS:
+            answer = await self._ask(brief, kind, base, docs, [*shown, *turns])
+            if self._docs and left and (query := query_in(answer.text)):
+                left -= 1
+                found = await self._docs.look_up("coder", brief.subtask.id, query, left=left)
+                shown += [
                     Message(role="assistant", content=_shown(answer)),
                     Message(role="user", content=found),
                 ]
                 continue
+            attempts += 1
             try:
                 return _candidate(brief, read_code(answer, code))
             except Refused as reason:

@@ -148,11 +148,11 @@ class ModelSettings(_Table):
 
 class DocsSettings(_Table):
     retrieval: bool = True
-    """Look compile errors up in the local documentation for a Coder that is a model, and let it search."""
+    """Roles that are models may search the local documentation; a Coder's compile errors are looked up."""
     passages: Annotated[int, Field(ge=1, le=20)] = 3
     """Passages that one look-up shows."""
     lookups: Annotated[int, Field(ge=0, le=20)] = 2
-    """How often the Coder may search for itself before one attempt."""
+    """How often a role may search for itself before one answer."""
     tokens: Annotated[int, Field(ge=100)] = 1500
     """Most that the passages of one look-up take in a prompt."""
 

@@ -1,6 +1,7 @@
 """What the Coder looks up: names in compile errors by themselves, and what it asks for, within bounds."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from test_prompts import H200, SOURCE, graph, hardware, subtask
 
 from stitch_tui.agents.coder import ModelCoder
 from stitch_tui.agents.documentation import Documentation, is_other_version, queries, query_in
-from stitch_tui.agents.roles import CodeBrief
+from stitch_tui.agents.planner import ModelPlanner
+from stitch_tui.agents.roles import CodeBrief, PlanBrief
 from stitch_tui.agents.settings import DocsSettings
-from stitch_tui.agents.state import Author, Candidate, Iteration
+from stitch_tui.agents.state import Author, Candidate, Iteration, Plan
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.client import Passage
 from stitch_tui.tools.docs.index import Index
@@ -109,6 +111,38 @@ def test_the_coder_may_ask_a_bounded_number_of_times(desk: Desk) -> None:
     assert "That was the last search" in prompts[2]
     assert len(prompts) == 4, "the third request to search is an answer without code"
     assert [event.reason for event in desk.events("retrieval")] == ["asked", "asked"]
+
+
+PLAN = {
+    "analysis": "it is one product",
+    "subtasks": [
+        {"title": "all", "nodes": ["linear", "relu_1", "relu_2"], "bottleneck": "compute", "kernels": []}
+    ],
+    "left": [],
+}
+SEARCH = {"search_docs": "cublasLtMatmulDescSetAttribute", "analysis": "", "subtasks": [], "left": []}
+
+
+@pytest.mark.usefixtures("indexed")
+def test_the_planner_may_ask_with_a_property_of_its_answer(desk: Desk) -> None:
+    async def session(url: str) -> Plan:
+        docs = Documentation(DocsSettings(lookups=1), desk.record)
+        try:
+            planner = ModelPlanner(desk.model(url, "planner"), desk.record, docs=docs)
+            return await planner.plan(PlanBrief(graph(), SOURCE, str(H200), hardware=hardware(H200)))
+        finally:
+            await docs.close()
+
+    with OpenAIServer([Reply(json.dumps(SEARCH)), Reply(json.dumps(PLAN | {"search_docs": ""}))]) as server:
+        plan = asyncio.run(session(server.url))
+    assert [subtask.title for subtask in plan.subtasks] == ["all"]
+    first, second = server.requests
+    assert "search_docs" in first["messages"][0]["content"]
+    assert "search_docs" in json.dumps(first["response_format"])
+    assert "search_docs" not in json.dumps(second["response_format"]), "it has searched as often as it may"
+    assert "size of the buffer" in second["messages"][-1]["content"]
+    (told,) = desk.events("retrieval")
+    assert (told.role, told.reason) == ("planner", "asked")
 
 
 def test_without_an_index_nothing_is_offered_and_it_is_said_once(
