@@ -345,6 +345,13 @@ class Citation(BaseModel):
     is_other_version: bool = False
     """It documents another version than the compiler's."""
 
+    @property
+    def sentence(self) -> str:
+        """``cudaMallocHost (runtime 13.0, cuda_runtime_api.h:4583)``."""
+        library = " ".join(filter(None, (self.library, self.version)))
+        other = ", not the compiler's version" if self.is_other_version else ""
+        return f"{self.name} ({library}, {self.place.rpartition('/')[2]}{other})"
+
 
 class Retrieved(_Event):
     """What was looked up in the local documentation for a role, and what it was shown."""
@@ -355,6 +362,12 @@ class Retrieved(_Event):
     reason: Literal["build error", "asked"]
     query: str
     citations: tuple[Citation, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """``looked up 'cudaMalocHost': cudaMallocHost (runtime 13.0, cuda_runtime_api.h:4583)``."""
+        shown = [citation.sentence for citation in self.citations]
+        return f"looked up {self.query!r}: {'; '.join(shown) or 'nothing was found'}"
 
 
 class Exchanged(_Event):

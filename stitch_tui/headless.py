@@ -201,9 +201,7 @@ class PlainPrinter:
 
     @_lines.register
     def _(self, event: events.Retrieved) -> Iterator[str]:
-        shown = [f"{c.name} ({c.library} {c.version})".replace(" )", ")") for c in event.citations]
-        other = ", not the compiler's version" if any(c.is_other_version for c in event.citations) else ""
-        yield f"{'':6}{event.subtask:<9}looked up {event.query!r}: {', '.join(shown) or 'nothing'}{other}"
+        yield f"{'':6}{event.subtask or event.role:<9}{event.sentence}"
 
     @_lines.register
     def _(self, event: events.ModelWaits) -> Iterator[str]:

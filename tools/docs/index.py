@@ -13,7 +13,7 @@ from typing import Any
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
 from stitch_tui.tools.docs.sources import SourceFile
-from stitch_tui.tools.docs.store import Row, Store, quoted
+from stitch_tui.tools.docs.store import SCHEMA, Row, Store, quoted
 from stitch_tui.tools.docs.words import Names, meant_words, misspellable, query_words, words
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import acquire, try_lock
@@ -56,7 +56,8 @@ class Index:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"tokenizer": TOKENIZER, **asdict(self._cut)}
+        """What rows are made with; a store that was made with something else is made anew."""
+        return {"schema": SCHEMA, "tokenizer": TOKENIZER, **asdict(self._cut)}
 
     def exists(self) -> bool:
         """Is anything indexed yet?"""

@@ -96,7 +96,7 @@ class Store:
                 fresh.mkdir(mode=0o700, parents=True)
                 table = lancedb.connect(fresh).create_table(TABLE, _arrow(rows), schema=_ROW)
                 table.create_index("words", config=_full_text())
-                replace_file(fresh / "settings.json", json.dumps(settings | {"schema": SCHEMA}).encode())
+                replace_file(fresh / "settings.json", json.dumps(settings).encode())
                 self._take_place(fresh)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -145,10 +145,26 @@ class Store:
         except FileNotFoundError:
             raise Missing("nothing is indexed yet", advice="run `stitch docs build`") from None
         if self._table is None or self._opened != here:
+            self._require_schema()
             connection = lancedb.connect(self.folder)
             self._table, self._opened = connection.open_table(TABLE), here
         self._table.checkout_latest()  # type: ignore[no-untyped-call]
         return self._table
+
+    def _require_schema(self) -> None:
+        """See that rows mean what this version takes them to mean.
+
+        Raises:
+            Damaged: the store is another version's; the next build makes it anew.
+        """
+        made = json.loads((self.folder / "settings.json").read_text(encoding="utf-8")).get("schema")
+        if made != SCHEMA:
+            why = f"it has schema {made}, and this is {SCHEMA}"
+            advice = "make it anew: stitch docs build"
+            where = str(self.folder)
+            raise Damaged(
+                "the documentation index was made by another version", where=where, why=why, advice=advice
+            )
 
     def _take_place(self, fresh: Path) -> None:
         old = self.folder.with_name(f"old-{secrets.token_hex(6)}")

@@ -24,6 +24,7 @@ from stitch_tui.tools.docs.index import Index
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.verdict import Build, Category, Finding, Verdict
+from stitch_tui.view.board import Board
 
 HEADER = """\
 #define CUBLAS_VER_MAJOR 12
@@ -95,6 +96,12 @@ def test_a_name_that_the_compiler_does_not_know_is_looked_up(desk: Desk) -> None
     assert citation.name == "cublasLtMatmulDescSetAttribute"
     assert citation.place.endswith("include/cublasLt.h:2")
     assert citation.is_other_version, "cuBLAS 12 beside a compiler of CUDA 13"
+    board = Board()
+    board.add(told)
+    assert board.notes[0].text == (
+        "s01: looked up 'cublasLtMatmulDescSetAtribute': cublasLtMatmulDescSetAttribute "
+        "(cublaslt 12.12, cublasLt.h:2, not the compiler's version)"
+    )
     _, prompts = coded(desk, [WHOLE], failed("expected a ';'"))
     assert "size of the buffer" not in prompts[0]
     assert len(desk.events("retrieval")) == 1

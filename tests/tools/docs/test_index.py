@@ -93,6 +93,17 @@ def test_a_damaged_store_is_said_and_made_anew(index: Index, toolkit: Path) -> N
     assert found(index, "cudaMallocHost")[0] == "cudaMallocHost", "an open reader sees the new store"
 
 
+def test_a_store_of_another_version_is_made_anew(index: Index, toolkit: Path) -> None:
+    built(index, toolkit)
+    settings = index.folder / "index" / "settings.json"
+    settings.write_text(settings.read_text().replace('"schema": 1', '"schema": 0'))
+    fresh = Index(index.folder)
+    with pytest.raises(Damaged, match="made by another version"):
+        fresh.search("memory", limit=1)
+    assert built(fresh, toolkit)["chunks"] > 0, "without --rebuild"
+    assert found(fresh, "cudaMallocHost")[0] == "cudaMallocHost"
+
+
 BUILD = """
 import os, signal, sys
 from pathlib import Path
