@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from stitch_tui.commands.output import Json, say, say_json, table
+from stitch_tui.tools.errors import UsageError
 
 docs = typer.Typer(
     help="Index and search the CUDA documentation on this machine.",
@@ -35,13 +36,17 @@ def build(
 
 @docs.command(epilog="Example: stitch docs add ptx-isa.html --library ptx --version 9.0")
 def add(
-    path: Annotated[Path, typer.Argument(help="A file or folder: text, Markdown, HTML, C++ headers.")],
+    path: Annotated[str, typer.Argument(help="A file or folder: text, Markdown, HTML, C++ headers.")],
     library: Annotated[str, typer.Option(help="What it documents; default: the file's name.")] = "",
     version: Annotated[str, typer.Option(help="Version that it documents.")] = "",
     json: Json = False,
 ) -> None:
     """Add a file or folder of yours to the index; it is looked at again with every build."""
-    asked = {"path": str(path.absolute()), "library": library, "version": version, "python": _python()}
+    if "://" in path:
+        raise UsageError(
+            "nothing is fetched", where=path, advice="download it (curl -O URL) and add the file"
+        )
+    asked = {"path": str(Path(path).absolute()), "library": library, "version": version, "python": _python()}
     _report(_call("add", asked, build=True), json)
 
 

@@ -18,6 +18,8 @@ def test_the_first_use_is_told_what_to_do(
     for command in (["search", "anything"], ["list"], ["stats"]):
         assert invoke(["docs", *command]) == 3
         assert "nothing is indexed yet (run `stitch docs build`)" in capsys.readouterr().err
+    assert invoke(["docs", "add", "https://example.org/a.html"]) == 2
+    assert "curl -O" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any, Self
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.process import kill_group
+from stitch_tui.tools.scrub import reference_environment
 
 Json = dict[str, Any]
 OnEvent = Callable[[str, Json], None]
@@ -20,6 +21,8 @@ COMMAND = (sys.executable, "-P", "-m", "stitch_tui.tools.docs.worker")
 START_S = 60.0
 SEARCH_S = 20.0
 BUILD_S = 3600.0
+_KEPT = ("CUTLASS_PATH", "NVCC_CCBIN")
+"""Variables that finding headers depends on, beside those that any worker gets; no key is among them."""
 _LINE_BYTES = 1 << 26
 _FAREWELL_S = 1.0
 _LOG_BYTES = 8192
@@ -140,6 +143,7 @@ class DocsWorker:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=self._log,
                 pass_fds=(theirs.fileno(),),
+                env=reference_environment({name: os.environ[name] for name in _KEPT if name in os.environ}),
                 start_new_session=True,
             )
         except BaseException:

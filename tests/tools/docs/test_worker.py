@@ -26,6 +26,7 @@ def test_it_indexes_and_searches_with_sockets_denied(
     if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
         pytest.skip("this machine has no such filter")
     monkeypatch.setattr(client, "COMMAND", confined)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     mine = tmp_path / "mine.txt"
     mine.write_text("persistent kernels take tiles by a counter")
 
@@ -37,6 +38,9 @@ def test_it_indexes_and_searches_with_sockets_denied(
             with pytest.raises(NoIndex, match="nothing is indexed yet"):
                 await worker.search("anything")
             first = worker._process
+            assert first is not None
+            environment = Path(f"/proc/{first.pid}/environ").read_bytes()
+            assert b"sk-of-the-user" not in environment
             heard: list[tuple[str, dict[str, Any]]] = []
             await worker.call("build", folders, timeout=60, on_event=lambda *event: heard.append(event))
             assert heard[-1][1]["done"] == heard[-1][1]["of"]
@@ -50,7 +54,6 @@ def test_it_indexes_and_searches_with_sockets_denied(
             assert (await worker.call("remove", {"path": str(mine)}, timeout=20))["chunks"] == 1
             assert await worker.search("tiles by a counter", library="own") == []
             assert worker._process is first, "it stays warm"
-            assert first is not None
             os.kill(first.pid, signal.SIGKILL)
             with pytest.raises(EnvironmentFault, match="docs worker ended"):
                 await worker.search("tiles")
