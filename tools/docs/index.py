@@ -21,9 +21,9 @@ from stitch_tui.tools.locks import acquire, try_lock
 _API = re.compile(r"^(?:cuda|cu)(?=.)|(?:v\d|ptsz|ptds)$")
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
-NAME_WEIGHT = 3
+NAME_WEIGHT = 8
 """How often the words of a chunk's name stand among its words."""
-WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_MEANT = 1.0, 2.0, 0.8
+WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_MEANT = 1.0, 2.0, 1.0
 """Of a query's words, of the identifiers that misspelt ones are near to, and of CUDA's words for it."""
 PROGRESS_FILES = 20
 CANDIDATES = 8
@@ -99,11 +99,11 @@ class Index:
         meant = meant_words(query) if options.synonyms else []
         spelt = list(dict.fromkeys(word for name in near for word in (name, *self._parts.get(name, ()))))
         known = {*asked, *spelt}
-        weighted = {
-            WEIGHT_ASKED: asked,
-            WEIGHT_SPELT: spelt,
-            WEIGHT_MEANT: [word for word in meant if word not in known],
-        }
+        weighted = [
+            (asked, WEIGHT_ASKED),
+            (spelt, WEIGHT_SPELT),
+            ([word for word in meant if word not in known], WEIGHT_MEANT),
+        ]
         where = " AND ".join(
             f"{column} = {quoted(value)}"
             for column, value in (("library", library), ("version", version))

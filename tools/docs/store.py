@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +112,13 @@ class Store:
             with contextlib.suppress(RuntimeError):  # somebody else is at it: the rows are found all the same
                 table.optimize()
 
-    def search(self, weighted: Mapping[float, Sequence[str]], where: str, limit: int) -> list[Row]:
-        """The best rows for words, given by their weights.
+    def search(self, weighted: Iterable[tuple[Sequence[str], float]], where: str, limit: int) -> list[Row]:
+        """The best rows for words with their weights.
 
         Raises:
             Damaged: the store cannot be read.
         """
-        queries = [_matching(words, boost) for boost, words in weighted.items() if words]
+        queries = [_matching(words, boost) for words, boost in weighted if words]
         if not queries:
             return []
         query = BooleanQuery([(Occur.SHOULD, one) for one in queries]) if len(queries) > 1 else queries[0]
