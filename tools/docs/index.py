@@ -248,10 +248,15 @@ def _digest(file: SourceFile) -> str:
 
 
 def _one_a_name(rows: Sequence[Row]) -> list[Row]:
-    """Rows of which no two document the same name; a driver's function is that of the runtime."""
+    """Rows of which no two document the same declaration: of overloads and pieces the best one.
+
+    A function of the driver is that of the runtime; sections of pages are all kept, whatever their headings.
+    """
     first: dict[str, Row] = {}
     for row in rows:
-        first.setdefault(_API.sub("", row["name"].replace("_", "").lower()), row)
+        name = _API.sub("", row["name"].replace("_", "").lower())
+        is_page = Path(row["file"]).suffix.lower() in sources.PAGE_KINDS
+        first.setdefault(row["id"] if is_page else name, row)
     return list(first.values())
 
 

@@ -15,6 +15,8 @@ SHORTEST_MISSPELT = 6
 MOST_LOOKED_AT = 40
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|\d[\d.]*\w*")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_LIBRARY = re.compile(r"cu(?:da|blas|dnn|rand|sparse|fft|solver)\w{4}")
+"""An identifier that somebody wrote in lower case."""
 _SUFFIX = re.compile(r"_(?:v\d|64)$")
 _STOP = frozenset(
     word
@@ -61,8 +63,9 @@ def query_words(query: str) -> list[str]:
 
 def misspellable(query: str) -> list[str]:
     """The identifiers of a query, lower case: plain words are left as they are."""
-    found = (_of(match[0]) for match in _WORD.finditer(query))
-    return list(dict.fromkeys(parts[0] for parts in found if len(parts) > 1))
+    found = [(match[0], _of(match[0])) for match in _WORD.finditer(query)]
+    names = (parts[0] for word, parts in found if len(parts) > 1 or _LIBRARY.match(word))
+    return list(dict.fromkeys(names))
 
 
 def _other_forms(word: str) -> Iterator[str]:

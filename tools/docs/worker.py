@@ -61,7 +61,7 @@ def remove(index: Index, params: Json, emit: Emit) -> Json:
         there = ", ".join(one.path for one in known) or "nothing was added"
         raise UsageError("that was not added", where=params["path"], advice=there)
     sources.remember(kept)
-    return {"source": path, "chunks": index.remove(path)}
+    return {"source": path, "chunks": index.remove(path) if index.exists() else 0}
 
 
 METHODS: dict[str, Callable[[Index, Json, Emit], Any]] = {

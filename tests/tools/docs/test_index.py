@@ -77,6 +77,22 @@ def test_only_what_changed_is_read_again(index: Index, toolkit: Path, tmp_path: 
     assert index.stats()["limit"] == 200, "another length of chunks makes the store anew"
 
 
+def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
+    index: Index, toolkit: Path, tmp_path: Path
+) -> None:
+    (toolkit / "cuda.h").write_text(
+        "#define CUDA_VERSION 13000\n"
+        "/** Allocates page-locked host memory */\nCUresult cuMallocHost(void **p);\n"
+        "/** Turns a widget */\nvoid turnWidget(int x);\n/** Turns a widget */\nvoid turnWidget(float x);\n"
+    )
+    pages = [tmp_path / "a.md", tmp_path / "b.md"]
+    for page in pages:
+        page.write_text(f"# Overview\n\nwidget of {page.stem}\n")
+    built(index, toolkit, *pages)
+    assert sorted(found(index, "widget")) == ["Overview", "Overview", "turnWidget"]
+    assert len([n for n in found(index, "page-locked allocation") if n.endswith("MallocHost")]) == 1
+
+
 def test_a_damaged_store_is_said_and_made_anew(index: Index, toolkit: Path) -> None:
     built(index, toolkit)
     for path in (index.folder / "index").rglob("*"):

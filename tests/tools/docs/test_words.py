@@ -40,4 +40,5 @@ def test_plain_words_add_cudas_own() -> None:
     assert meant_words("cudaMalloc") == []
     assert {"capture", "synchronize"} <= set(meant_words("capturing to synchronise"))
     assert misspellable("encode cudaMalocHost descriptors") == ["cudamalochost"], "plain words are no names"
+    assert misspellable("a cudamallochst call") == ["cudamallochst"]
     assert "memory" not in meant_words("scratchpad memory"), "the query has it itself"
