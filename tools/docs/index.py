@@ -85,7 +85,7 @@ class Index:
     def search(
         self, query: str, *, limit: int, library: str = "", version: str = "", options: Options | None = None
     ) -> list[dict[str, Any]]:
-        """The best passages for a query, best first, each name once.
+        """The best passages for a query, best first, each name once; what the query names goes ahead.
 
         Raises:
             Missing: nothing is indexed yet.
@@ -93,9 +93,10 @@ class Index:
         """
         options = options or Options()
         asked = query_words(query)
+        named = misspellable(query)
         near = list[str]()
-        if options.spelling and (identifiers := misspellable(query)):
-            near = [name for word in identifiers for name in self._known_names().near(word)]
+        if options.spelling and named:
+            near = [name for word in named if (name := self._known_names().near(word))]
         meant = meant_words(query) if options.synonyms else []
         spelt = list(dict.fromkeys(word for name in near for word in (name, *self._parts.get(name, ()))))
         known = {*asked, *spelt}
@@ -110,6 +111,7 @@ class Index:
             if value
         )
         rows = self._store.search(weighted, where, limit * CANDIDATES)
+        rows.sort(key=lambda row: row["name"].strip("_").lower() not in {*named, *near})  # stable
         return [_passage(row) for row in (_one_a_name(rows) if options.distinct else rows)[:limit]]
 
     def remove(self, source: str) -> int:

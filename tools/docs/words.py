@@ -114,14 +114,16 @@ class Names:
             for piece in _pieces(name):
                 self._by_piece[piece].append(number)
 
-    def near(self, word: str) -> list[str]:
-        """At most two identifiers that are spelt nearly like `word`; none when it is one itself."""
+    def near(self, word: str) -> str:
+        """The identifier that is spelt most nearly like `word`; empty when none is, or it is one itself."""
         if len(word) < SHORTEST_MISSPELT or word in self._known:
-            return []
+            return ""
         shared = Counter(number for piece in _pieces(word) for number in self._by_piece.get(piece, ()))
         close = [self._names[number] for number, _ in shared.most_common(MOST_LOOKED_AT)]
-        scored = sorted(((SequenceMatcher(None, word, name).ratio(), name) for name in close), reverse=True)
-        return [name for score, name in scored[:2] if score >= NEAR]
+        ratio, name = max(
+            ((SequenceMatcher(None, word, name).ratio(), name) for name in close), default=(0.0, "")
+        )
+        return name if ratio >= NEAR else ""
 
 
 def _pieces(word: str) -> set[str]:

@@ -28,10 +28,10 @@ def test_a_misspelt_identifier_leads_to_the_one_that_is_meant() -> None:
     names = Names(
         ["cublasLtMatmulDescSetAttribute", "cublasLtMatmulDescGetAttribute", "cudaMallocHost", "fill"]
     )
-    assert names.near("cublasltmatmuldescsetatribute")[0] == "cublasltmatmuldescsetattribute"
-    assert names.near("cudamallochst") == ["cudamallochost"]
-    assert names.near("cudamallochost") == [], "it is spelt well"
-    assert names.near("completely_different") == []
+    assert names.near("cublasltmatmuldescsetatribute") == "cublasltmatmuldescsetattribute"
+    assert names.near("cudamallochst") == "cudamallochost"
+    assert names.near("cudamallochost") == "", "it is spelt well"
+    assert names.near("completely_different") == ""
 
 
 def test_plain_words_add_cudas_own() -> None:
