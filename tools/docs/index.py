@@ -85,7 +85,7 @@ class Index:
     def search(
         self, query: str, *, limit: int, library: str = "", version: str = "", options: Options | None = None
     ) -> list[dict[str, Any]]:
-        """The best passages for a query, best first, each name once; what the query names goes ahead.
+        """The best passages for a query, best first, each name once; where it is nothing but names, these first.
 
         Raises:
             Missing: nothing is indexed yet.
@@ -111,7 +111,8 @@ class Index:
             if value
         )
         rows = self._store.search(weighted, where, limit * CANDIDATES)
-        rows.sort(key=lambda row: row["name"].strip("_").lower() not in {*named, *near})  # stable
+        if len(named) == len(query.split()):  # nothing but names
+            rows.sort(key=lambda row: row["name"].strip("_").lower() not in {*named, *near})
         return [_passage(row) for row in (_one_a_name(rows) if options.distinct else rows)[:limit]]
 
     def remove(self, source: str) -> int:
