@@ -85,7 +85,7 @@ class Index:
     def search(
         self, query: str, *, limit: int, library: str = "", version: str = "", options: Options | None = None
     ) -> list[dict[str, Any]]:
-        """The best passages for a query, best first, each name once; where it is nothing but names, these first.
+        """The best passages for a query, each name once, best first; a query of names alone gets these first.
 
         Raises:
             Missing: nothing is indexed yet.
