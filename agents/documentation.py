@@ -13,7 +13,7 @@ from stitch_tui.agents.chat.tokens import cut_to
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import DocsSettings
 from stitch_tui.agents.state import Iteration
-from stitch_tui.tools.docs.client import DocsWorker, NoIndex, Passage, is_indexed
+from stitch_tui.tools.docs.client import DocsWorker, Passage, is_indexed
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.verdict import Category, Finding, Verdict
 
@@ -117,8 +117,8 @@ class Documentation:
         if self._off:
             return []
         try:
-            return await self._worker.search(query, limit=self._settings.passages)
-        except NoIndex:
+            if is_indexed():
+                return await self._worker.search(query, limit=self._settings.passages)
             problem = "no documentation is indexed, so that nothing can be looked up: stitch docs build"
         except EnvironmentFault as fault:
             problem = f"the documentation cannot be searched: {fault}"
