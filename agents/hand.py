@@ -68,5 +68,6 @@ class Hand:
             ):
                 self.look(now=True)
         except (OSError, ImportError) as error:  # no inotify watches are left, or no watchfiles
-            text = f"files edited by hand are seen only between steps: {getattr(error, "strerror", "") or error}"
+            why = getattr(error, "strerror", "") or error
+            text = f"files edited by hand are seen only between steps: {why}"
             self._record.emit(events.Warned(text=text))
