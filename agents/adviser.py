@@ -6,6 +6,7 @@ from stitch_tui.agents import events
 from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.chat.tokens import cut_to
 from stitch_tui.agents.diagnosis import diagnose
+from stitch_tui.agents.documentation import Documentation
 from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.prompt_text import facts, history, semantics
 from stitch_tui.agents.prompting import Section, render
@@ -34,8 +35,8 @@ class AdviceAnswer(BaseModel):
 class ModelAdviser:
     """Advises by a model's answer; where none will do there is no advice."""
 
-    def __init__(self, model: ChatModel, record: Record) -> None:
-        self._model, self._record = model, record
+    def __init__(self, model: ChatModel, record: Record, docs: Documentation | None = None) -> None:
+        self._model, self._record, self._docs = model, record, docs
 
     async def advise(self, brief: AdviceBrief) -> Advice | None:
         """The recommendation after one attempt.
@@ -53,12 +54,20 @@ class ModelAdviser:
                 raise Rejected("the verdict is not correct, so that the bottleneck is correctness")
             return _advice(answer, known)
 
+        lookup = self._docs.invitation_as_data if self._docs else ""
+
         def compose(budget: int) -> list[Message]:
-            return _prompt(brief, known, budget, self._model.settings.feedback_tokens)
+            return _prompt(brief, known, budget, self._model.settings.feedback_tokens, lookup)
 
         try:
             return await ask_for(
-                self._model, AdviceAnswer, compose, check, stage="advise", subtask=brief.subtask.id
+                self._model,
+                AdviceAnswer,
+                compose,
+                check,
+                stage="advise",
+                subtask=brief.subtask.id,
+                docs=self._docs,
             )
         except Unusable as reason:
             self._record.emit(events.Warned(text=f"no advice on {brief.subtask.id}: {reason}"))
@@ -86,7 +95,9 @@ def _advice(answer: AdviceAnswer, known: list[str]) -> Advice:
     )
 
 
-def _prompt(brief: AdviceBrief, known: list[str], budget: int, tokens: int) -> list[Message]:
+def _prompt(
+    brief: AdviceBrief, known: list[str], budget: int, tokens: int, lookup: str = ""
+) -> list[Message]:
     subtask, candidate = brief.subtask, brief.attempt.candidate
     numbered = "\n".join(f"{number}. {fact}" for number, fact in enumerate(known, 1))
     sections = [
@@ -96,5 +107,6 @@ def _prompt(brief: AdviceBrief, known: list[str], budget: int, tokens: int) -> l
         Section("facts", cut_to(numbered, tokens), rank=1, least=300),
         Section("history", history(brief.earlier), rank=4, least=100),
         Section("code", candidate.source if candidate else "", rank=3, least=800),
+        Section("lookup", lookup, foreign=False),
     ]
     return render(PROMPT, sections, budget)

@@ -11,6 +11,7 @@ from stitch_tui.agents.roles import Adviser, Coder, Planner
 from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
 
 if TYPE_CHECKING:
+    from stitch_tui.agents.documentation import Documentation
     from stitch_tui.agents.model import ChatModel
 
 ROLES = ("planner", "coder", "verifier")
@@ -23,6 +24,12 @@ class Cast:
     planner: Planner
     coder: Coder
     adviser: Adviser
+    documentation: "Documentation | None" = None
+
+    async def close(self) -> None:
+        """End what the roles keep running."""
+        if self.documentation is not None:
+            await self.documentation.close()
 
 
 def models_of(settings: Settings) -> dict[str, RoleSettings]:
@@ -77,21 +84,23 @@ def cast_of(
     """The roles, with models as `make` makes them from a role's name and settings."""
     from stitch_tui.agents.adviser import ModelAdviser
     from stitch_tui.agents.coder import ModelCoder, WarmStart
+    from stitch_tui.agents.documentation import Documentation
     from stitch_tui.agents.planner import ModelPlanner
 
     models = {name: make(name, role, settings.limits) for name, role in models_of(settings).items()}
     _announce(models.values(), record)
     planner: Planner = BuiltinPlanner()
     coder: Coder = BuiltinCoder()
+    documentation = Documentation(settings.docs, record) if models and settings.docs.retrieval else None
     if model := models.get("planner"):
-        planner = ModelPlanner(model, record, settings.goal.min_coverage)
+        planner = ModelPlanner(model, record, settings.goal.min_coverage, documentation)
     if model := models.get("coder"):
-        asked = ModelCoder(model, record)
+        asked = ModelCoder(model, record, documentation)
         coder = WarmStart(coder, asked) if settings.session.warm_start else asked
     adviser: Adviser = BuiltinAdviser()
     if model := models.get("verifier"):
-        adviser = ModelAdviser(model, record)
-    return Cast(planner, coder, adviser)
+        adviser = ModelAdviser(model, record, documentation)
+    return Cast(planner, coder, adviser, documentation)
 
 
 def _announce(models: Iterable["ChatModel"], record: Record) -> None:

@@ -6,6 +6,7 @@ from stitch_tui.agents import events
 from stitch_tui.agents.chat.fences import without_thinking
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.code_answer import CodeAnswer, Refused, read_code
+from stitch_tui.agents.documentation import Documentation, query_in
 from stitch_tui.agents.model import Answer, Ask, ChatModel
 from stitch_tui.agents.prompt_text import advice_text, border, feedback, history, semantics
 from stitch_tui.agents.prompting import Section, render
@@ -25,8 +26,8 @@ DELTA = 160
 class ModelCoder:
     """Each call is one attempt, whatever the model says: a candidate, or a refusal with its reason."""
 
-    def __init__(self, model: ChatModel, record: Record) -> None:
-        self._model, self._record = model, record
+    def __init__(self, model: ChatModel, record: Record, docs: Documentation | None = None) -> None:
+        self._model, self._record, self._docs = model, record, docs
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
         """The model's next candidate.
@@ -36,10 +37,23 @@ class ModelCoder:
         """
         kind, base = _kind(brief), _base(brief)
         code = base.candidate.source if base and base.candidate else ""
+        last = brief.attempts[-1] if brief.attempts else None
+        docs = await self._docs.on_errors(brief.subtask.id, last) if self._docs else ""
+        shown: list[Message] = []
         turns: list[Message] = []
         refusal = Refused("nothing was asked")
-        for _ in range(ATTEMPTS):
-            answer = await self._ask(brief, kind, base, turns)
+        left, attempts = self._docs.lookups if self._docs else 0, 0
+        while attempts < ATTEMPTS:
+            answer = await self._ask(brief, kind, base, docs, [*shown, *turns])
+            if self._docs and left and (query := query_in(answer.text)):
+                left -= 1
+                found = await self._docs.look_up("coder", brief.subtask.id, query, left=left)
+                shown += [
+                    Message(role="assistant", content=_shown(answer)),
+                    Message(role="user", content=found),
+                ]
+                continue
+            attempts += 1
             try:
                 return _candidate(brief, read_code(answer, code))
             except Refused as reason:
@@ -57,10 +71,12 @@ class ModelCoder:
         )
 
     async def _ask(
-        self, brief: CodeBrief, kind: Kind, base: Iteration | None, turns: Sequence[Message]
+        self, brief: CodeBrief, kind: Kind, base: Iteration | None, docs: str, turns: Sequence[Message]
     ) -> Answer:
+        lookup = self._docs.invitation if self._docs else ""
+
         def compose(budget: int) -> list[Message]:
-            return _prompt(brief, kind, base, budget, self._model.settings.feedback_tokens)
+            return _prompt(brief, kind, base, budget, self._model.settings.feedback_tokens, docs, lookup)
 
         live = _Live(self._record, brief.subtask.id)
         try:
@@ -120,7 +136,13 @@ def _base(brief: CodeBrief) -> Iteration | None:
 
 
 def _prompt(
-    brief: CodeBrief, kind: Kind, base: Iteration | None, budget: int, feedback_tokens: int
+    brief: CodeBrief,
+    kind: Kind,
+    base: Iteration | None,
+    budget: int,
+    feedback_tokens: int,
+    docs: str = "",
+    lookup: str = "",
 ) -> list[Message]:
     subtask, last = brief.subtask, brief.attempts[-1] if brief.attempts else None
     code = base.candidate.source if base and base.candidate else ""
@@ -138,6 +160,8 @@ def _prompt(
         Section("history", history(brief.attempts), rank=4, least=200),
         Section("code", code, rank=1, least=estimated(code)),
         Section("source", brief.source, rank=5),
+        Section("docs", docs, rank=3, least=200),
+        Section("lookup", lookup, foreign=False),
     ]
     return render(f"coder-{kind}", sections, budget)
 

@@ -145,6 +145,7 @@ class _Engine:
         self._workbench = parts.workbench(request.project, settings, reference, sha256)
         self._server: Server | None = None
         self._ledger: Ledger | None = None
+        self._roles: Cast | None = None
 
     async def run(self, interruption: Interruption) -> ExitCode:
         """Open the reference, then work, and emit how it ended."""
@@ -171,6 +172,8 @@ class _Engine:
         """Give up everything that is open."""
         if self._server:
             await self._server.close()
+        if self._roles:
+            await self._roles.close()
         await self._workbench.release()
 
     def _begin(self, opened: OpenBench) -> None:
@@ -202,7 +205,9 @@ class _Engine:
         await self._server.start(self._here.bind())
         self._here.announce(self._record.session.id)
         self._announce(opened)
-        roles = self._parts.cast(self._settings, self._record, lambda: self._gates.check("network"))
+        roles = self._roles = self._parts.cast(
+            self._settings, self._record, lambda: self._gates.check("network")
+        )
         async with self._gates.step():
             times = await measured_reference(opened, self._record, self._folder)
             layout = await read_layout(opened.judge)

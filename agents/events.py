@@ -332,6 +332,44 @@ class Advised(_Event):
         return _with_iteration(session, self.iteration, advice=self.advice)
 
 
+class Citation(BaseModel):
+    """A place in the documentation that a role was shown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    library: str
+    version: str = ""
+    name: str
+    place: str
+    """``file:line`` on this machine."""
+    is_other_version: bool = False
+    """It documents another version than the compiler's."""
+
+    @property
+    def sentence(self) -> str:
+        """``cudaMallocHost (runtime 13.0, cuda_runtime_api.h:4583)``."""
+        library = " ".join(filter(None, (self.library, self.version)))
+        other = ", not the compiler's version" if self.is_other_version else ""
+        return f"{self.name} ({library}, {self.place.rpartition('/')[2]}{other})"
+
+
+class Retrieved(_Event):
+    """What was looked up in the local documentation for a role, and what it was shown."""
+
+    type: Literal["retrieval"] = "retrieval"
+    role: str
+    subtask: str = ""
+    reason: Literal["build error", "asked"]
+    query: str
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """``looked up 'cudaMalocHost': cudaMallocHost (runtime 13.0, cuda_runtime_api.h:4583)``."""
+        shown = [citation.sentence for citation in self.citations]
+        return f"looked up {self.query!r}: {'; '.join(shown) or 'nothing was found'}"
+
+
 class Exchanged(_Event):
     """One request to a model and what came back, whole, partial or not at all; secrets are masked."""
 
@@ -432,6 +470,7 @@ Event = Annotated[
     | IterationCommitted
     | Decision
     | Advised
+    | Retrieved
     | Exchanged
     | UsageCounted
     | ModelWaits

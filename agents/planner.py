@@ -3,6 +3,7 @@
 from stitch_tui.agents import events
 from stitch_tui.agents.builtin.roles import BuiltinPlanner
 from stitch_tui.agents.chat.tokens import estimated
+from stitch_tui.agents.documentation import Documentation
 from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.plan_answer import PlanAnswer, checked_plan
 from stitch_tui.agents.prompt_text import HOT, history, hot_nodes, node_table
@@ -18,8 +19,14 @@ PROMPT = "planner-plan"
 class ModelPlanner:
     """Plans by a model's answer; every plan is checked, and a bad one goes back with the reasons."""
 
-    def __init__(self, model: ChatModel, record: Record, min_coverage: float = 0.0) -> None:
-        self._model, self._record, self._min_coverage = model, record, min_coverage
+    def __init__(
+        self,
+        model: ChatModel,
+        record: Record,
+        min_coverage: float = 0.0,
+        docs: Documentation | None = None,
+    ) -> None:
+        self._model, self._record, self._min_coverage, self._docs = model, record, min_coverage, docs
         self._fallback = BuiltinPlanner()
 
     async def plan(self, brief: PlanBrief) -> Plan:
@@ -32,11 +39,13 @@ class ModelPlanner:
         def check(answer: PlanAnswer) -> Plan:
             return checked_plan(brief.graph, answer, min_coverage=self._min_coverage)
 
+        lookup = self._docs.invitation_as_data if self._docs else ""
+
         def compose(budget: int) -> list[Message]:
-            return _prompt(brief, "Plan the whole program.", budget)
+            return _prompt(brief, "Plan the whole program.", budget, lookup)
 
         try:
-            return await ask_for(self._model, PlanAnswer, compose, check, stage="plan")
+            return await ask_for(self._model, PlanAnswer, compose, check, stage="plan", docs=self._docs)
         except Unusable as reason:
             text = f"the model gave no plan that holds ({reason}); the built-in plan is used"
             self._record.emit(events.Warned(text=text))
@@ -68,11 +77,15 @@ class ModelPlanner:
                 raise Rejected(f"it has the nodes of {failed.title} in one subtask again: cut them otherwise")
             return new
 
+        lookup = self._docs.invitation_as_data if self._docs else ""
+
         def compose(budget: int) -> list[Message]:
-            return _prompt(brief, _task(session, failed, reason, within), budget)
+            return _prompt(brief, _task(session, failed, reason, within), budget, lookup)
 
         try:
-            new = await ask_for(self._model, PlanAnswer, compose, check, stage="replan", subtask=failed.id)
+            new = await ask_for(
+                self._model, PlanAnswer, compose, check, stage="replan", subtask=failed.id, docs=self._docs
+            )
         except Unusable as why:
             self._record.emit(events.Warned(text=f"the model gave no other plan that holds ({why})"))
             return None
@@ -89,9 +102,9 @@ class ModelPlanner:
         )
 
 
-def _prompt(brief: PlanBrief, task: str, budget: int) -> list[Message]:
+def _prompt(brief: PlanBrief, task: str, budget: int, lookup: str = "") -> list[Message]:
     hottest = ", ".join(hot_nodes(brief.graph)) or "none"
-    fixed = sum(map(estimated, (brief.hardware, task, hottest)))
+    fixed = sum(map(estimated, (brief.hardware, task, hottest, lookup)))
     table = node_table(brief.graph, int((budget - fixed) * 0.7))
     sections = [
         Section("hardware", brief.hardware, foreign=False),
@@ -102,6 +115,7 @@ def _prompt(brief: PlanBrief, task: str, budget: int) -> list[Message]:
         Section("notes", "\n".join(brief.notes) or "nothing", rank=1, least=100),
         Section("task", task, rank=2, least=400, foreign=False),
         Section("source", brief.source, rank=3),
+        Section("lookup", lookup, foreign=False),
     ]
     return render(PROMPT, sections, budget)
 

@@ -146,6 +146,17 @@ class ModelSettings(_Table):
     verifier: RoleSettings = RoleSettings()
 
 
+class DocsSettings(_Table):
+    retrieval: bool = True
+    """Roles that are models may search the local documentation; a Coder's compile errors are looked up."""
+    passages: Annotated[int, Field(ge=1, le=20)] = 3
+    """Passages that one look-up shows."""
+    lookups: Annotated[int, Field(ge=0, le=20)] = 2
+    """How often a role may search for itself before one answer."""
+    tokens: Annotated[int, Field(ge=100)] = 1500
+    """Most that the passages of one look-up take in a prompt."""
+
+
 class GitSettings(_Table):
     author: str = ""
     """Author of stitch's commits, 'Name <mail>'; empty: the repository's identity, else stitch's own."""
@@ -170,5 +181,6 @@ class Settings(_Table):
     autonomy: AutonomySettings = AutonomySettings()
     device: DeviceSettings = DeviceSettings()
     models: ModelSettings = ModelSettings()
+    docs: DocsSettings = DocsSettings()
     git: GitSettings = GitSettings()
     ui: UiSettings = UiSettings()

@@ -1,7 +1,7 @@
 """Answers that are data: asked for in the surest way that the endpoint knows, checked, asked for again."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -9,6 +9,7 @@ from stitch_tui.agents.chat.capabilities import Shape
 from stitch_tui.agents.chat.fences import fences, normal, without_thinking
 from stitch_tui.agents.chat.json_text import objects, parsed
 from stitch_tui.agents.chat.tokens import cut_to, estimated
+from stitch_tui.agents.documentation import TOOL, Documentation, query_in_data
 from stitch_tui.agents.model import Answer, Ask, ChatModel, Compose
 from stitch_tui.agents.state import Message
 
@@ -37,35 +38,41 @@ async def ask_for(
     *,
     stage: str,
     subtask: str = "",
+    docs: Documentation | None = None,
 ) -> Result:
     """What `check` makes of the model's answer; what is wrong goes back to it, a bounded number of times.
 
     Args:
         check: raises `Rejected` with the reason when the data will not do.
+        docs: what the model may search before it answers.
 
     Raises:
         Unusable: the last answer would not do either.
         StitchError: as `ChatModel.ask` raises them.
     """
     schema = strict_schema(wanted)
+    shown: list[Message] = []
     turns: list[Message] = []
-    problem = ""
-    for _ in range(ATTEMPTS):
+    problem, attempts = "", 0
+    left = docs.lookups if docs else 0
+    while attempts < ATTEMPTS:
         shape = model.shape
-        ask = Ask(with_turns(compose, turns), stage=stage, subtask=subtask, schema=schema)
+        asked = _searching(schema) if left else schema
+        ask = Ask(with_turns(compose, [*shown, *turns]), stage=stage, subtask=subtask, schema=asked)
         answer = await model.ask(ask)
+        if docs and left and (query := query_in_data(answer.text)):
+            left -= 1
+            found = await docs.look_up(model.role, subtask, query, left=left)
+            shown += [_said(answer), Message(role="user", content=found)]
+            continue
+        attempts += 1
         try:
             return check(decoded(answer, wanted))
         except Rejected as reason:
             problem = str(reason)
         if model.shape is shape and not _is_data(answer.text) and shape is not Shape.FENCED:
             model.lower_shape()  # the endpoint took the parameter and did not keep to it
-        turns = [
-            Message(
-                role="assistant", content=cut_to(without_thinking(answer.text), ANSWER_TOKENS) or "(nothing)"
-            ),
-            Message(role="user", content=_again(problem)),
-        ]
+        turns = [_said(answer), Message(role="user", content=_again(problem))]
     raise Unusable(problem)
 
 
@@ -81,7 +88,7 @@ def decoded(answer: Answer, wanted: type[Data]) -> Data:
     problem = "there is no JSON object in it"
     for value in reversed(candidates):
         try:
-            return wanted.model_validate(value)
+            return wanted.model_validate({name: part for name, part in value.items() if name != TOOL})
         except ValidationError as error:
             if problem.startswith("there is no"):
                 problem = _described(error)
@@ -90,7 +97,7 @@ def decoded(answer: Answer, wanted: type[Data]) -> Data:
     raise Rejected(problem)
 
 
-def strict_schema(wanted: type[BaseModel]) -> dict[str, object]:
+def strict_schema(wanted: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of `wanted` as strict endpoints take it: no defaults, every property required."""
     schema = wanted.model_json_schema()
     _tighten(schema)
@@ -113,6 +120,18 @@ def with_turns(compose: Compose, turns: Sequence[Message]) -> Compose:
         return [*compose(budget - sum(estimated(turn.content) for turn in last)), *last]
 
     return composed
+
+
+def _said(answer: Answer) -> Message:
+    """What the model said, as a turn before the next."""
+    text = cut_to(without_thinking(answer.text), ANSWER_TOKENS) or "(nothing)"
+    return Message(role="assistant", content=text)
+
+
+def _searching(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an answer that may ask for documentation instead."""
+    properties = {TOOL: {"type": "string"}, **schema["properties"]}
+    return {**schema, "properties": properties, "required": list(properties)}
 
 
 def _tighten(schema: object) -> None:

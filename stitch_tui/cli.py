@@ -15,6 +15,7 @@ import typer
 from stitch_tui import __version__
 from stitch_tui.commands import (
     ctl,
+    docs,
     edit,
     engine,
     history,
@@ -125,6 +126,7 @@ app.command(epilog="Example: stitch themes --json")(settings.themes)
 app.command(epilog="Example: stitch trust")(settings.trust)
 app.add_typer(settings.config, name="config")
 app.add_typer(prompts.prompts, name="prompts")
+app.add_typer(docs.docs, name="docs")
 
 
 def _has_screen() -> bool:

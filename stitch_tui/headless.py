@@ -200,6 +200,10 @@ class PlainPrinter:
         yield f"{'':6}{event.subtask:<9}{event.advice.bottleneck}: {event.advice.change}"
 
     @_lines.register
+    def _(self, event: events.Retrieved) -> Iterator[str]:
+        yield f"{'':6}{event.subtask or event.role:<9}{event.sentence}"
+
+    @_lines.register
     def _(self, event: events.ModelWaits) -> Iterator[str]:
         tries = f"attempt {event.attempt} of {event.attempts + 1}"
         yield f"{event.role}: {event.reason}; again in {event.seconds:.0f} s ({tries})"

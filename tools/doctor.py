@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stitch_tui.tools import process
+from stitch_tui.tools.docs.client import is_indexed
 from stitch_tui.tools.gpu import NO_GPU, CudaDevice, devices
 from stitch_tui.tools.toolkit import INSTALL_HOST_COMPILER, INSTALL_NVCC, Library, Toolkit, find_toolkit
 from stitch_tui.tools.worker.isolation import CONFINE, unprotected
@@ -100,6 +101,7 @@ async def examine(project: Path, kind: str, index: int, python: str) -> Report:
         *git,
         write_check(project),
         await isolation_check(),
+        docs_check(),
     )
     return Report("cuda" if cuda else "emulator", reason, checks)
 
@@ -211,6 +213,12 @@ async def isolation_check() -> Check:
     if missing := unprotected(active):
         return Check(name, State.ABSENT, missing, fix)
     return _judged(name, bool(active), "; ".join(active) or done.stderr.strip()[-200:], False, fix)
+
+
+def docs_check() -> Check:
+    """Is there documentation that a Coder may look up?"""
+    found = "indexed; stitch docs stats" if is_indexed() else "nothing is indexed"
+    return _judged("documentation", is_indexed(), found, False, "stitch docs build")
 
 
 def _judged(name: str, fine: bool, found: str, needed: bool, fix: str) -> Check:

@@ -128,6 +128,22 @@ async def find_toolkit(
     )
 
 
+async def include_folders(
+    python: str = "", *, environ: Mapping[str, str] = os.environ, system: Path = Path("/")
+) -> list[Path]:
+    """Folders with CUDA headers, the toolkit that nvcc belongs to first; arguments as for `find_toolkit`."""
+    toolkit = await find_toolkit(python, environ=environ, system=system)
+    wheels = _wheel_roots([*_own_sites(), *await _sites_of(python)])
+    roots = [root for root in (toolkit.root, *_installed_roots(environ, system), *wheels) if root]
+    folders = [folder for root in roots for folder in _includes(root)]
+    known = [library.include for library in (toolkit.cublas_lt, toolkit.cudnn) if library]
+    named = [*folders, *toolkit.includes, *known, *([toolkit.cutlass] if toolkit.cutlass else [])]
+    with_headers = [
+        folder.resolve() for folder in named if folder.is_dir() and folder != system / "usr/include"
+    ]
+    return list(dict.fromkeys(with_headers))
+
+
 _NSYS = (
     "{root}/nsight-systems-*/bin",
     "{root}/nsight-systems-*/target-linux-*",

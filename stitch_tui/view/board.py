@@ -26,7 +26,7 @@ class Note:
     """One line of the log."""
 
     kind: str
-    """``warning``, ``error``, ``route``, ``decision`` or ``run``."""
+    """``warning``, ``error``, ``route``, ``docs``, ``decision`` or ``run``."""
     text: str
     time: datetime | None = None
 
@@ -116,6 +116,8 @@ class Board:
                 self.builds = {event.iteration: event.build}
             case events.Routed():
                 self._note("route", f"{event.subtask}: {event.next}: {event.reason}", event)
+            case events.Retrieved():
+                self._note("docs", f"{event.subtask or event.role}: {event.sentence}", event)
             case events.Decision():
                 self.paused = event.action == "pause" or (self.paused and event.action != "resume")
                 self._note("decision", event.sentence, event)

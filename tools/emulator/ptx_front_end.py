@@ -48,7 +48,7 @@ class PtxFrontEnd:
     ) -> Objects:
         """nvcc's host object as it is, and its PTX as C++; raises `Refused`."""
         host, device = folder / "host.o", folder / "device.o"
-        bare = (f"-ffile-prefix-map={path}=." for path in (sources.main.parent, folder))
+        bare = (f'"-ffile-prefix-map={path}=."' for path in (sources.main.parent, folder))  # nvcc quotes none
         argv = [self.nvcc, *FLAGS, *(part for option in bare for part in ("-Xcompiler", option))]
         argv += ["--keep", "--keep-dir", str(folder), f"-I{ABI}", f"-I{sources.main.parent}"]
         beside = sources.main.parent  # so that nvcc says the bare name

@@ -150,6 +150,8 @@ def test_auto_takes_the_ptx_front_end_for_what_the_source_one_lacks(
 @pytest.mark.slow
 @NVCC
 def test_nvcc_has_the_last_word_on_errors(emulator: Emulator, candidate: Path) -> None:
+    candidate = candidate.parent / "with a space" / candidate.name
+    candidate.parent.mkdir()
     candidate.write_text(HEAD + "int f() {\n  return undeclared_name;\n}\n" + EMPTY_RUN)
     build = asyncio.run(emulator.build(candidate, Mode.FAST))
     (finding,) = build.diagnostics

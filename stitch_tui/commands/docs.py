@@ -1,0 +1,168 @@
+"""``stitch docs``: the index of the CUDA documentation that lies on this machine."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stitch_tui.commands.output import Json, say, say_json, table
+from stitch_tui.tools.errors import UsageError
+
+docs = typer.Typer(
+    help="Index and search the CUDA documentation on this machine.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+Library = Annotated[
+    str, typer.Option(help="Only of this library, such as cublaslt; stitch docs list names them.")
+]
+Version = Annotated[str, typer.Option(help="Only of this version.")]
+EXCERPT = 400
+"""Characters of a passage that are printed."""
+
+
+@docs.command(epilog="Example: stitch docs build")
+def build(
+    rebuild: Annotated[bool, typer.Option(help="Make the index anew, whatever is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Index the toolkit's headers, stitch's notes and what you added; only what changed is read again."""
+    built = _call("build", {"anew": rebuild, "python": _python()}, build=True)
+    _report(built, json)
+
+
+@docs.command(epilog="Example: stitch docs add ptx-isa.html --library ptx --version 9.0")
+def add(
+    path: Annotated[str, typer.Argument(help="A file or folder: text, Markdown, HTML, C++ headers.")],
+    library: Annotated[str, typer.Option(help="What it documents; default: the file's name.")] = "",
+    version: Annotated[str, typer.Option(help="Version that it documents.")] = "",
+    json: Json = False,
+) -> None:
+    """Add a file or folder of yours to the index; it is looked at again with every build."""
+    if "://" in path:
+        raise UsageError(
+            "nothing is fetched", where=path, advice="download it (curl -O URL) and add the file"
+        )
+    asked = {"path": str(Path(path).absolute()), "library": library, "version": version, "python": _python()}
+    _report(_call("add", asked, build=True), json)
+
+
+@docs.command(epilog='Example: stitch docs search "allocate page-locked memory" --library runtime')
+def search(
+    query: str,
+    library: Library = "",
+    version: Version = "",
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Most passages.")] = 5,
+    json: Json = False,
+) -> int:
+    """Print the passages that answer a query, best first, each with the place that it comes from."""
+    asked = {"query": query, "limit": limit, "library": library, "version": version}
+    found = _call("search", asked)
+    if json:
+        say_json(found)
+        return 0 if found else 1
+    for number, passage in enumerate(found, 1):
+        about = " ".join(filter(None, (passage["library"], passage["version"])))
+        say(f"{number}. {passage['name']}  ({about})")
+        say(
+            f"   {passage['file']}:{passage['line']}" + (f"#{passage['anchor']}" if passage["anchor"] else "")
+        )
+        text = passage["text"]
+        shown = text if len(text) <= EXCERPT else f"{text[:EXCERPT].rpartition(' ')[0]} ..."
+        for line in shown.splitlines():
+            say(f"   | {line}")
+        say()
+    if not found:
+        say("nothing was found")
+    return 0 if found else 1
+
+
+@docs.command(name="list", epilog="Example: stitch docs list --json")
+def list_(json: Json = False) -> None:
+    """Print what is indexed: sources, libraries and their versions."""
+    rows = _call("list")
+    if json:
+        say_json(rows)
+        return
+    table(
+        (
+            row["library"],
+            row["version"] or "-",
+            f"{row['chunks']} in {row['files']} files",
+            row["source"],
+            row["licence"],
+        )
+        for row in rows
+    )
+
+
+@docs.command(epilog="Example: stitch docs remove ptx-isa.html")
+def remove(
+    path: Annotated[str, typer.Argument(help="A path that was added, as stitch docs list shows it.")],
+    json: Json = False,
+) -> None:
+    """Take what was added out of the index."""
+    gone = _call("remove", {"path": path}, build=True)
+    say_json(gone) if json else say(f"removed {gone['source']}: {gone['chunks']} chunks")
+
+
+@docs.command(epilog="Example: stitch docs stats")
+def stats(json: Json = False) -> None:
+    """Print how much is indexed, how large the index is and where it lies."""
+    found = _call("stats")
+    if json:
+        say_json(found)
+        return
+    table(
+        [
+            ("chunks", f"{found['chunks']:,} from {found['files']:,} files"),
+            ("size", f"{found['bytes'] / 2**20:.1f} MiB"),
+            ("longest", f"{found['limit']} tokens, {found['overlap']} overlap ({found['tokenizer']})"),
+            ("folder", found["folder"]),
+        ]
+    )
+
+
+def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = False) -> Any:
+    """What the docs worker answers, with its progress on a terminal's stderr."""
+    from stitch_tui.tools.docs.client import BUILD_S, SEARCH_S, DocsWorker, NoIndex, is_indexed
+
+    if not build and not is_indexed():
+        raise NoIndex("nothing is indexed yet", advice="run `stitch docs build`")
+
+    async def asked() -> Any:
+        async with DocsWorker() as worker:
+            timeout = BUILD_S if build else SEARCH_S
+            return await worker.call(method, params, timeout=timeout, on_event=_progress)
+
+    return asyncio.run(asked())
+
+
+def _progress(event: str, data: dict[str, Any]) -> None:
+    if event == "waiting":
+        typer.echo(f"waiting for {data['for']}", err=True)
+    elif sys.stderr.isatty():
+        end = "\n" if data["done"] == data["of"] else ""
+        typer.echo(
+            f"\r{data['done']} of {data['of']} files, {data['chunks']} chunks{end}", err=True, nl=False
+        )
+
+
+def _report(built: dict[str, Any], json: bool) -> None:
+    if json:
+        say_json(built)
+        return
+    read = f"{built['read']} of {built['files']} files read" if built["read"] else "nothing has changed"
+    say(f"{read}, {built['chunks']} chunks, {built['seconds']:g} s")
+    for line in built["unread"]:
+        say(f"not read: {line}")
+
+
+def _python() -> str:
+    """The reference's interpreter, whose wheels may hold headers too; the settings may not be usable yet."""
+    from stitch_tui.config import load
+
+    return load(Path.cwd(), refuse=False).settings.reference.python

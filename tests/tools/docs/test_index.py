@@ -1,0 +1,188 @@
+"""The index: incremental, filtered, whole after a kill, refused when damaged, one builder at a time."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stitch_tui.tools.docs import sources
+from stitch_tui.tools.docs.chunk import Cut
+from stitch_tui.tools.docs.index import Index, Options
+from stitch_tui.tools.docs.sources import Added
+from stitch_tui.tools.docs.store import Damaged, Missing
+from stitch_tui.tools.errors import EnvironmentFault, UsageError
+from stitch_tui.tools.locks import try_lock
+
+
+@pytest.fixture
+def index(toolkit: Path, tmp_path: Path) -> Index:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    return Index(folder)
+
+
+def built(index: Index, include: Path, *added: Path, **options: bool) -> dict[str, Any]:
+    files = [*sources.installed([include]), *sources.notes()]
+    files += [file for path in added for file in sources.of_added(Added(str(path)))]
+    return index.build(files, lambda *_: None, **options)
+
+
+def found(index: Index, query: str, **options: Any) -> list[str]:
+    return [passage["name"] for passage in index.search(query, limit=3, **options)]
+
+
+def test_a_header_is_found_by_names_words_and_misspelt_names(index: Index, toolkit: Path) -> None:
+    with pytest.raises(Missing, match="nothing is indexed yet"):
+        index.search("anything", limit=1)
+    built(index, toolkit)
+    assert found(index, "cublasLtMatmulDescSetAtribute")[0] == "cublasLtMatmulDescSetAttribute"
+    assert found(index, "cublasLtMatmulDescSetAtribute", options=Options(spelling=False)) != []
+    assert found(index, "reserve nonpageable RAM")[0] == "cudaMallocHost"
+    passage = index.search("page-locked host allocation", limit=1)[0]
+    assert passage["file"] == str(toolkit / "cuda_runtime_api.h")
+    assert (passage["library"], passage["version"], passage["line"]) == ("runtime", "13.0", 1)
+    assert found(index, "sum of a warp with shuffles")[0] == "Sum of a warp and of a block", "a note of ours"
+    assert index.search("matmul", limit=5, library="cublas") == []
+    assert {p["version"] for p in index.search("matmul", limit=5, version="13.1.2")} == {"13.1.2"}
+    assert index.search("it's; DROP", limit=1, library="o'brien") == []
+    assert index.search("the of and", limit=3) == []
+    listed = {row["library"]: row for row in index.listing()}
+    assert listed["cublaslt"]["version"] == "13.1.2"
+    assert listed["cublaslt"]["chunks"] == 2
+
+
+def test_only_what_changed_is_read_again(index: Index, toolkit: Path, tmp_path: Path) -> None:
+    page = tmp_path / "mine.md"
+    page.write_text("# Swizzle\n\nXor the column.\n\n# Padding\n\nOne more word.\n")
+    first = built(index, toolkit, page)
+    assert first["read"] == first["files"]
+    again = built(index, toolkit, page)
+    assert again["chunks"] == 0
+    page.write_text("# Swizzle\n\nXor the column with the row.\n")
+    assert built(index, toolkit, page)["chunks"] == 1
+    assert "with the row" in index.search("swizzle", limit=1, library="mine")[0]["text"]
+    assert [p["name"] for p in index.search("padding", limit=5, library="mine")] == []
+    page.write_text("")
+    built(index, toolkit, page)
+    assert index.search("swizzle", limit=5, library="mine") == []
+    (toolkit / "cublasLt.h").unlink()
+    built(index, toolkit)
+    assert index.search("matmul descriptor", limit=5, library="cublaslt") == []
+    assert Index(index.folder, Cut(200, 20)).build([*sources.notes()], lambda *_: None)["chunks"] > 0
+    assert index.stats()["limit"] == 200, "another length of chunks makes the store anew"
+
+
+def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
+    index: Index, toolkit: Path, tmp_path: Path
+) -> None:
+    (toolkit / "cuda.h").write_text(
+        "#define CUDA_VERSION 13000\n"
+        "/** Allocates page-locked host memory */\nCUresult cuMallocHost(void **p);\n"
+        "/** Turns a widget */\nvoid turnWidget(int x);\n/** Turns a widget */\nvoid turnWidget(float x);\n"
+    )
+    pages = [tmp_path / "a.md", tmp_path / "b.md"]
+    for page in pages:
+        page.write_text(f"# Overview\n\nwidget of {page.stem}\n")
+    built(index, toolkit, *pages)
+    assert sorted(found(index, "widget")) == ["Overview", "Overview", "turnWidget"]
+    assert found(index, "cuMallocHst")[0] == "cuMallocHost", "it is named"
+    assert len([n for n in found(index, "page-locked allocation") if n.endswith("MallocHost")]) == 1
+
+
+def test_a_damaged_store_is_said_and_made_anew(index: Index, toolkit: Path) -> None:
+    built(index, toolkit)
+    for path in (index.folder / "index").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"rubbish")
+    fresh = Index(index.folder)
+    with pytest.raises(Damaged, match="damaged") as caught:
+        fresh.search("memory", limit=1)
+    assert "stitch docs build --rebuild" in caught.value.advice
+    with pytest.raises(Damaged):
+        built(fresh, toolkit)
+    built(fresh, toolkit, anew=True)
+    assert found(fresh, "cudaMallocHost")[0] == "cudaMallocHost"
+    assert found(index, "cudaMallocHost")[0] == "cudaMallocHost", "an open reader sees the new store"
+
+
+def test_a_store_of_another_version_is_made_anew(index: Index, toolkit: Path) -> None:
+    built(index, toolkit)
+    settings = index.folder / "index" / "settings.json"
+    settings.write_text(settings.read_text().replace('"schema": 1', '"schema": 0'))
+    fresh = Index(index.folder)
+    with pytest.raises(Damaged, match="made by another version"):
+        fresh.search("memory", limit=1)
+    assert built(fresh, toolkit)["chunks"] > 0, "without --rebuild"
+    assert found(fresh, "cudaMallocHost")[0] == "cudaMallocHost"
+
+
+BUILD = """
+import os, signal, sys
+from pathlib import Path
+from stitch_tui.tools.docs import sources, store
+from stitch_tui.tools.docs.index import Index
+
+folder, include, where = sys.argv[1:]
+def dies(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(*{"change": (store.Store, "change"), "make": (store.os, "rename")}[where], dies)
+files = sources.installed([Path(include)])
+Index(Path(folder)).build(files, lambda *_: None, anew=where == "make")
+"""
+
+
+@pytest.mark.parametrize("where", ["change", "make"])
+def test_a_build_that_is_killed_leaves_the_old_index(index: Index, toolkit: Path, where: str) -> None:
+    built(index, toolkit)
+    (toolkit / "cuda_runtime_api.h").write_text("/** Other text. */\nvoid cudaOther(int x);\n")
+    killed = subprocess.run(
+        [sys.executable, "-c", BUILD, str(index.folder), str(toolkit), where], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert found(index, "cudaMallocHost")[0] == "cudaMallocHost"
+    built(index, toolkit)
+    assert found(index, "cudaOther")[0] == "cudaOther"
+    assert sorted(path.name for path in index.folder.iterdir() if "making" not in path.name) == [
+        "build.lock",
+        "index",
+    ]
+
+
+def test_a_second_builder_waits_and_a_full_disk_leaves_what_was(
+    index: Index, toolkit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = try_lock(index.folder / "build.lock")
+    assert held is not None
+    waits = threading.Event()
+
+    def emit(event: str, _: dict[str, Any]) -> None:
+        if event == "waiting":
+            waits.set()
+            os.close(held)
+
+    index.build(sources.installed([toolkit]), emit)
+    assert waits.is_set()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("stitch_tui.tools.docs.store.replace_file", full)
+    with pytest.raises(EnvironmentFault, match="what was there is as it was"):
+        built(index, toolkit, anew=True)
+    assert found(index, "cudaMallocHost")[0] == "cudaMallocHost"
+    assert not list(index.folder.glob("making-*"))
+
+
+def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    for name, advice in (("guide.pdf", "pdftotext"), ("none.md", ""), ("a.bin", ".md")):
+        path = tmp_path / name
+        if name != "none.md":
+            path.write_text("x")
+        with pytest.raises(UsageError) as caught:
+            sources.checked(path, "", "")
+        assert advice in caught.value.advice

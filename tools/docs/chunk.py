@@ -1,0 +1,58 @@
+"""One piece of documentation, and the rule that keeps it short."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+TOKENIZER = "stitch-pieces-4"
+"""Up to four letters, up to three digits, or one mark are one token: near to what models count of code."""
+LIMIT_TOKENS = 1000
+OVERLAP_TOKENS = 100
+_PIECE = re.compile(r"[^\W\d_]{1,4}|\d{1,3}|[^\s]")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A documented declaration, or a section of a page."""
+
+    name: str
+    """The identifier that it documents, or its heading."""
+    title: str
+    """One line: the signature, or the headings that lead to it."""
+    text: str
+    line: int
+    """In the file, from 1."""
+    anchor: str = ""
+    """Where in an HTML page."""
+    aliases: str = ""
+    """Further names that lead here, such as those of an enumeration's values."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How long a chunk may be."""
+
+    limit: int = LIMIT_TOKENS
+    overlap: int = OVERLAP_TOKENS
+
+
+def tokens(text: str) -> int:
+    """How many tokens `TOKENIZER` makes of a text."""
+    return sum(1 for _ in _PIECE.finditer(text))
+
+
+def within(chunk: Chunk, cut: Cut) -> Iterator[Chunk]:
+    """The chunk, or pieces of at most `cut.limit` tokens, each with the last `cut.overlap` of the one before.
+
+    Lines count on: a piece knows the line of the file that it begins on, as far as its text keeps lines.
+    """
+    starts = [match.start() for match in _PIECE.finditer(chunk.text)]
+    if len(starts) <= cut.limit:
+        yield chunk
+        return
+    step = cut.limit - cut.overlap
+    for first in range(0, len(starts) - cut.overlap, step):
+        end = starts[first + cut.limit] if first + cut.limit < len(starts) else len(chunk.text)
+        begin = starts[first] if first else 0
+        line = chunk.line + chunk.text.count("\n", 0, begin)
+        yield replace(chunk, text=chunk.text[begin:end].rstrip(), line=line)

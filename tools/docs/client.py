@@ -1,0 +1,191 @@
+"""The other end of the docs worker: starts it when it is first needed, asks it, ends it."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
+from stitch_tui.tools.paths import cache_dir
+from stitch_tui.tools.process import kill_group
+from stitch_tui.tools.scrub import reference_environment
+
+Json = dict[str, Any]
+OnEvent = Callable[[str, Json], None]
+COMMAND = (sys.executable, "-P", "-m", "stitch_tui.tools.docs.worker")
+START_S = 60.0
+SEARCH_S = 20.0
+BUILD_S = 3600.0
+_KEPT = ("CUTLASS_PATH", "NVCC_CCBIN")
+"""Variables that finding headers depends on, beside those that any worker gets; no key is among them."""
+_LINE_BYTES = 1 << 26
+_FAREWELL_S = 1.0
+_LOG_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One piece of documentation that was found."""
+
+    library: str
+    version: str
+    name: str
+    title: str
+    text: str
+    file: str
+    line: int
+    anchor: str
+    licence: str
+    source: str
+    score: float
+
+    @property
+    def place(self) -> str:
+        """``file:line``, with the anchor of an HTML page."""
+        return f"{self.file}:{self.line}" + (f"#{self.anchor}" if self.anchor else "")
+
+
+class NoIndex(EnvironmentFault):
+    """Nothing is indexed yet."""
+
+
+def is_indexed() -> bool:
+    """Is there an index on this machine at all?  Asks no worker."""
+    return (cache_dir("docs") / "index").is_dir()
+
+
+class DocsWorker:
+    """An async context manager; the process starts with the first call and stays warm.
+
+    A worker that died or took too long is replaced at the next call.
+    """
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._count = 0
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def search(
+        self, query: str, *, limit: int = 5, library: str = "", version: str = ""
+    ) -> list[Passage]:
+        """The best passages, best first.
+
+        Raises:
+            NoIndex: nothing is indexed yet.
+            EnvironmentFault: the index is damaged, or the worker cannot run.
+        """
+        asked = {"query": query, "limit": limit, "library": library, "version": version}
+        return [Passage(**found) for found in await self.call("search", asked, timeout=SEARCH_S)]
+
+    async def call(
+        self, method: str, params: Json | None = None, *, timeout: float, on_event: OnEvent | None = None
+    ) -> Any:
+        """Call a method of the worker; one call at a time, and `timeout` seconds without a word end it.
+
+        Raises:
+            StitchError: as the worker says.
+            EnvironmentFault: the worker cannot be started, ended or took too long.
+        """
+        async with self._lock:
+            try:
+                if self._process is None:
+                    await self._start()
+                self._count += 1
+                return await self._asked(method, params or {}, timeout, on_event)
+            except TimeoutError:
+                await self.close()
+                raise EnvironmentFault(
+                    f"the docs worker took longer than {timeout:g} s", where=method
+                ) from None
+            except (ConnectionError, asyncio.IncompleteReadError) as error:
+                log = self._last_words()
+                await self.close()
+                raise EnvironmentFault("the docs worker ended", where=method, why=log) from error
+            except asyncio.CancelledError:
+                await asyncio.shield(self.close())
+                raise
+
+    async def close(self) -> None:
+        """End the process; harmless when there is none."""
+        process, self._process = self._process, None
+        if self._writer is not None:
+            self._writer.close()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+            self._writer = None
+        if process is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _FAREWELL_S)
+        await kill_group(process)
+        os.close(self._log)
+
+    async def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._log = os.memfd_create("docs-worker")
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *COMMAND,
+                str(theirs.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=self._log,
+                pass_fds=(theirs.fileno(),),
+                env=reference_environment({name: os.environ[name] for name in _KEPT if name in os.environ}),
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            os.close(self._log)
+            raise
+        finally:
+            theirs.close()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_LINE_BYTES)
+        async with asyncio.timeout(START_S):
+            await self._received()
+
+    async def _asked(self, method: str, params: Json, timeout: float, on_event: OnEvent | None) -> Any:
+        assert self._writer
+        self._writer.write(
+            json.dumps({"id": self._count, "method": method, "params": params}).encode() + b"\n"
+        )
+        await self._writer.drain()
+        while True:
+            async with asyncio.timeout(timeout):
+                message = await self._received()
+            if "event" in message:
+                if on_event is not None:
+                    on_event(message["event"], message["data"])
+            elif "error" in message:
+                raise _error_of(message["error"])
+            else:
+                return message["result"]
+
+    async def _received(self) -> Json:
+        line = await self._reader.readuntil(b"\n")
+        message: Json = json.loads(line)
+        return message
+
+    def _last_words(self) -> str:
+        size = os.fstat(self._log).st_size
+        text = os.pread(self._log, _LOG_BYTES, max(size - _LOG_BYTES, 0)).decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1][:300] if lines else ""
+
+
+def _error_of(error: Json) -> StitchError:
+    kinds: dict[str, type[StitchError]] = {"Missing": NoIndex, "UsageError": UsageError}
+    kind = kinds.get(error["kind"], EnvironmentFault)
+    return kind(error["what"], where=error["where"], why=error["why"], advice=error["advice"])

@@ -1,0 +1,227 @@
+"""The chunks in LanceDB.  Only the docs worker imports this.
+
+A change of the index is one commit of LanceDB's: whoever is killed in the middle leaves what was there.
+A store that is made anew is made beside the old one and takes its place by renaming.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import pyarrow
+from lancedb.index import FTS
+from lancedb.query import BooleanQuery, MatchQuery, Occur
+from lancedb.table import Table
+
+from stitch_tui.tools.atomic_write import replace_file
+from stitch_tui.tools.errors import EnvironmentFault
+
+SCHEMA = 1
+"""Raised whenever rows mean something else: a store of another number is made anew."""
+TABLE = "chunks"
+_COLUMNS = (
+    "id",
+    "file",
+    "digest",
+    "source",
+    "library",
+    "version",
+    "licence",
+    "name",
+    "title",
+    "text",
+    "anchor",
+)
+_ROW = pyarrow.schema(
+    [
+        *(pyarrow.field(name, pyarrow.string()) for name in _COLUMNS),
+        pyarrow.field("line", pyarrow.int32()),
+        pyarrow.field("words", pyarrow.string()),
+    ]
+)
+Row = dict[str, Any]
+
+
+class Damaged(EnvironmentFault):
+    """The store cannot be read as what it says it is."""
+
+
+class Missing(EnvironmentFault):
+    """There is no store yet."""
+
+
+class Store:
+    """The index in a folder; `settings` are what its rows were made with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "index"
+        self._table: Table | None = None
+        self._opened = 0
+
+    def exists(self) -> bool:
+        return self.folder.is_dir()
+
+    def settings(self) -> dict[str, Any]:
+        """What the store was made with.
+
+        Raises:
+            Damaged: the store does not say.
+        """
+        with self._reading():
+            found: dict[str, Any] = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
+        return found
+
+    def files(self, source: str = "") -> dict[str, str]:
+        """Digest of each file that has chunks, by path; those of one source, or all."""
+        rows = self.rows("file", "digest", "source")
+        return {row["file"]: row["digest"] for row in rows if source in ("", row["source"])}
+
+    def rows(self, *columns: str) -> list[Row]:
+        """All rows, those columns of them."""
+        with self._reading():
+            found: list[Row] = self._open().search().select(list(columns)).limit(None).to_arrow().to_pylist()
+            return found
+
+    def make(self, rows: Sequence[Row], settings: dict[str, Any]) -> None:
+        """A new store in the place of whatever is there."""
+        fresh = self.folder.with_name(f"making-{secrets.token_hex(6)}")
+        try:
+            with self._writing():
+                fresh.mkdir(mode=0o700, parents=True)
+                table = lancedb.connect(fresh).create_table(TABLE, _arrow(rows), schema=_ROW)
+                table.create_index("words", config=_full_text())
+                replace_file(fresh / "settings.json", json.dumps(settings).encode())
+                self._take_place(fresh)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+    def change(self, rows: Sequence[Row], gone: Sequence[str]) -> None:
+        """Replace the rows of files by these, and drop the files `gone`, in one commit."""
+        files = sorted({row["file"] for row in rows} | set(gone))
+        where = f"file IN ({', '.join(map(quoted, files))})"
+        with self._writing(), self._reading():
+            table = self._open()
+            merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            merge.when_not_matched_by_source_delete(where).execute(_arrow(rows))
+            with contextlib.suppress(RuntimeError):  # somebody else is at it: the rows are found all the same
+                table.optimize()
+
+    def search(self, weighted: Iterable[tuple[Sequence[str], float]], where: str, limit: int) -> list[Row]:
+        """The best rows for words with their weights.
+
+        Raises:
+            Damaged: the store cannot be read.
+        """
+        queries = [_matching(words, boost) for words, boost in weighted if words]
+        if not queries:
+            return []
+        query = BooleanQuery([(Occur.SHOULD, one) for one in queries]) if len(queries) > 1 else queries[0]
+        with self._reading():
+            asked = self._open().search(query, query_type="fts").limit(limit)
+            asked = asked.where(where, prefilter=True) if where else asked
+            rows: list[Row] = asked.select([*_COLUMNS, "line", "_score"]).to_list()
+            return rows
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """Changes whenever the rows may have."""
+        with self._reading():
+            table = self._open()
+            return self._opened, table.version
+
+    def bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+    def _open(self) -> Table:
+        """The table as it is now, whoever changed or replaced it."""
+        try:
+            here = self.folder.stat().st_ino
+        except FileNotFoundError:
+            raise Missing("nothing is indexed yet", advice="run `stitch docs build`") from None
+        if self._table is None or self._opened != here:
+            self._require_schema()
+            connection = lancedb.connect(self.folder)
+            self._table, self._opened = connection.open_table(TABLE), here
+        self._table.checkout_latest()  # type: ignore[no-untyped-call]
+        return self._table
+
+    def _require_schema(self) -> None:
+        """See that rows mean what this version takes them to mean.
+
+        Raises:
+            Damaged: the store is another version's; the next build makes it anew.
+        """
+        made = json.loads((self.folder / "settings.json").read_text(encoding="utf-8")).get("schema")
+        if made != SCHEMA:
+            why = f"it has schema {made}, and this is {SCHEMA}"
+            advice = "make it anew: stitch docs build"
+            where = str(self.folder)
+            raise Damaged(
+                "the documentation index was made by another version", where=where, why=why, advice=advice
+            )
+
+    def _take_place(self, fresh: Path) -> None:
+        old = self.folder.with_name(f"old-{secrets.token_hex(6)}")
+        self._table = None
+        if self.folder.exists():
+            os.rename(self.folder, old)
+        os.rename(fresh, self.folder)
+        for left in (old, *self.folder.parent.glob("old-*"), *self.folder.parent.glob("making-*")):
+            shutil.rmtree(left, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except EnvironmentFault:
+            raise
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            self._table = None
+            raise Damaged(
+                "the documentation index is damaged",
+                where=str(self.folder),
+                why=str(error).partition("\n")[0][:200],
+                advice="make it anew: stitch docs build --rebuild",
+            ) from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, RuntimeError) as error:
+            raise EnvironmentFault(
+                "the documentation index cannot be written; what was there is as it was",
+                where=str(self.folder),
+                why=str(error).partition("\n")[0][:200],
+                advice="free some space, or set XDG_CACHE_HOME",
+            ) from error
+
+
+def quoted(text: str) -> str:
+    """A string for LanceDB's filters."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _matching(words: Sequence[str], boost: float) -> MatchQuery:
+    """Rows with any of the words; the class's defaults are hidden from a type checker."""
+    return MatchQuery(" ".join(words), "words", boost=boost)  # type: ignore[call-arg]
+
+
+def _arrow(rows: Sequence[Row]) -> pyarrow.Table:
+    return pyarrow.Table.from_pylist(list(rows), schema=_ROW)
+
+
+def _full_text() -> FTS:
+    return FTS(
+        base_tokenizer="whitespace",
+        stem=False,
+        remove_stop_words=False,
+        with_position=False,
+        max_token_length=200,
+    )
