@@ -1,4 +1,4 @@
-"""A candidate's source with every kernel emptied, judged: a result that is still right came from elsewhere."""
+"""A candidate with every kernel emptied, judged: a result that is still right came from elsewhere."""
 
 import tempfile
 from pathlib import Path
