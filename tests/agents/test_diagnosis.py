@@ -24,11 +24,12 @@ from tests.agents import sessions
 RECORDED = Path(__file__).parent / "recorded" / "profiles"
 PRODUCT = Work(products=True, tensor_cores=True)
 KERNELS = {
-    "healthy": (Disease.MEMORY, Bottleneck.MEMORY, "device memory at 88 %", "fewer bytes"),
+    "healthy": (Disease.MEMORY, Bottleneck.MEMORY, "device memory at 86 %", "fewer bytes"),
     "uncoalesced": (Disease.UNCOALESCED, Bottleneck.MEMORY, "12 % of the bytes", "neighbouring addresses"),
     "bank_conflicts": (Disease.BANK_CONFLICTS, Bottleneck.MEMORY, "92%", "pad each row"),
     "low_occupancy": (Disease.LOW_OCCUPANCY, Bottleneck.LATENCY, "by shared memory", "less shared memory"),
-    "spill": (Disease.SPILL, Bottleneck.MEMORY, "590.7 MB", "fewer values alive"),
+    "latency_bound": (Disease.LATENCY, Bottleneck.LATENCY, "97% of their time", "more loads in flight"),
+    "spill": (Disease.SPILL, Bottleneck.MEMORY, "588.3 MB", "fewer values alive"),
     "divergent": (Disease.DIVERGENCE, Bottleneck.COMPUTE, "7.7 of 32", "same branch"),
     "no_tensor_cores": (Disease.NO_TENSOR_CORES, Bottleneck.COMPUTE, "used 1 %", "mma.sync"),
     "tail_effect": (Disease.TAIL, Bottleneck.LATENCY, "1.06 waves", "persistent grid"),
@@ -36,10 +37,6 @@ KERNELS = {
 LAUNCHES = SystemProfile(
     runs=5, wall_us=533, busy_us=52.6, launch_us=432, launches=64, gaps=64, gap_us=467, longest_gap_us=91
 )
-HOST = SystemProfile(
-    runs=5, wall_us=751, busy_us=3.5, launch_us=42, launches=1, gaps=1, gap_us=735, longest_gap_us=926
-)
-"""Both as nsys saw them on an H200."""
 
 
 def recorded(name: str) -> Profile:
@@ -57,10 +54,12 @@ def test_a_recorded_disease_is_named_with_its_numbers_and_one_change(name: str) 
 
 
 @pytest.mark.parametrize(
-    ("system", "disease"), [(LAUNCHES, Disease.LAUNCH_BOUND), (HOST, Disease.HOST_BOUND)]
+    ("name", "disease"), [("launch_bound", Disease.LAUNCH_BOUND), ("host_bound", Disease.HOST_BOUND)]
 )
-def test_a_device_that_waits_comes_before_any_kernel(system: SystemProfile, disease: Disease) -> None:
-    profile = recorded("uncoalesced").model_copy(update={"system": system})
+def test_a_device_that_waits_comes_before_any_kernel(name: str, disease: Disease) -> None:
+    traced = Profile.model_validate_json((RECORDED / f"{name}.json").read_text())
+    assert [d.disease for d in diagnose(traced)] == [disease]
+    profile = recorded("uncoalesced").model_copy(update={"system": traced.system})
     first, second, *_ = diagnose(profile)
     assert (first.disease, second.disease) == (disease, Disease.UNCOALESCED)
 
@@ -103,7 +102,7 @@ def test_bytes_that_move_more_than_once_are_counted_against_what_must_move() -> 
     (once, *_) = diagnose(recorded("healthy"), Work(least_bytes=must))
     (often, *_) = diagnose(recorded("healthy"), Work(least_bytes=must / 2))
     assert "times the bytes" not in once.evidence
-    assert "it moves 2.0 times the bytes that it must" in often.evidence
+    assert "it moves 1.9 times the bytes that it must" in often.evidence
     assert "each byte once" in often.change
 
 

@@ -20,6 +20,7 @@ SECONDS = 90.0
 MOST_LAUNCHES = 24
 """Launches that are looked at."""
 _UNKNOWN = re.compile(r"[Ff]ailed to find metric (?:regex:)?\^?\(?([\w.]+)")
+_NOTHING = "No kernels were profiled"
 _FAULTS = (
     (
         "ERR_NVGPUCTRPERM",
@@ -34,7 +35,7 @@ _FAULTS = (
     ("not supported on this device", "this ncu does not know the device: install a newer Nsight Compute"),
     ("Cuda driver is not compatible", "this ncu does not fit the driver: install a newer Nsight Compute"),
     ("InterprocessLockFailed", "another user's ncu left a lock file in the temporary folder: remove it"),
-    ("No kernels were profiled", "the candidate launched no kernel"),
+    (_NOTHING, "the candidate launched no kernel"),
 )
 """What ncu prints, and what it means for the user."""
 
@@ -63,7 +64,7 @@ async def measure(
 
     Args:
         report: where the ``.ncu-rep`` is kept.
-        kernels: base names of the kernels to look at; empty: all.
+        kernels: the kernels to look at, as traces name them; empty, or none of them found: all.
     """
     wanted = list(metrics(asked))
     notes: tuple[str, ...] = ()
@@ -74,6 +75,8 @@ async def measure(
             wanted = [metric for metric in wanted if metric not in unknown]
             notes = tuple(f"this ncu does not know {metric}" for metric in sorted(unknown))
             done = await _collect(ncu, alone, wanted, report, kernels, timeout)
+        if kernels and _NOTHING in done.stdout + done.stderr:
+            done = await _collect(ncu, alone, wanted, report, (), timeout)
         if why := _fault(done, report, timeout):
             return NcuAnswer(why=why, notes=notes, seconds=done.seconds)
         page = await _read(ncu, report, alone)
@@ -91,7 +94,7 @@ async def _collect(
 ) -> process.Finished:
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    named = "|".join(re.escape(name) for name in kernels)
+    named = "|".join(re.escape(name) for name in dict.fromkeys(map(function_name, kernels)))
     argv = [
         *(str(ncu), "--force-overwrite", "--export", str(report.with_suffix(""))),
         *("--clock-control", "none", "--profile-from-start", "off"),
@@ -101,6 +104,11 @@ async def _collect(
     ]
     with tempfile.TemporaryDirectory(prefix="stitch-ncu-") as folder:
         return await process.run(argv, timeout=timeout, env=_plain(alone), cwd=Path(folder))
+
+
+def function_name(kernel: str) -> str:
+    """What ``--kernel-name`` compares: without namespaces and template arguments."""
+    return kernel.partition("<")[0].rpartition("::")[2]
 
 
 async def _read(ncu: Path, report: Path, alone: Solo) -> process.Finished:

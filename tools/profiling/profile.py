@@ -5,6 +5,8 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 WARP = 32
+_READY = ("selected", "not_selected")
+"""The warp could issue: it did, or another one did."""
 
 
 class Evidence(StrEnum):
@@ -97,7 +99,7 @@ class KernelProfile(_Data):
     @property
     def stall(self) -> tuple[str, float]:
         """What warps wait for most, and its share of their time; nothing where stalls were not asked for."""
-        waits = {name: cycles for name, cycles in self.stalls.items() if name != "selected"}
+        waits = {name: cycles for name, cycles in self.stalls.items() if name not in _READY}
         total = sum(self.stalls.values())
         if not waits or not total:
             return "", 0.0
