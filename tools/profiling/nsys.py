@@ -17,6 +17,7 @@ from stitch_tui.tools.profiling.spans import Span, Spans
 
 SECONDS = 120.0
 """For each of the three steps."""
+_NEEDS = "it needs"
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
 """``CUmemcpyKind`` as CUPTI numbers it."""
 
@@ -27,6 +28,8 @@ class NsysAnswer:
 
     spans: Spans | None = None
     why: str = ""
+    unfit: bool = False
+    """It would fail for any process: something of its own is missing."""
     seconds: float = 0.0
 
 
@@ -57,13 +60,19 @@ async def trace(
         if not report.exists():
             importer = _importer(nsys)
             if importer is None:
-                return NsysAnswer(why="this nsys only collects, and there is no QdstrmImporter")
+                return NsysAnswer(why="this nsys only collects, and there is no QdstrmImporter", unfit=True)
             await steps.run([str(importer), "-i", str(stream), "-o", str(report)], report)
         export = ["export", "--type=sqlite", "--force-overwrite=true", f"--output={database}", str(report)]
         await steps.run([str(nsys), *export], database)
         return NsysAnswer(read_database(database), seconds=steps.seconds)
+    except _Unfit as reason:
+        return NsysAnswer(why=str(reason), unfit=True, seconds=steps.seconds)
     except Unreadable as reason:
         return NsysAnswer(why=str(reason), seconds=steps.seconds)
+
+
+class _Unfit(Unreadable):
+    """Nsight Systems itself is not whole."""
 
 
 class _Steps:
@@ -83,12 +92,13 @@ class _Steps:
         try:
             done = await process.run(argv, timeout=self._timeout, env=self._environment, cwd=self._folder)
         except OSError as error:
-            raise Unreadable(f"{name} cannot be started: {error.strerror or error}") from error
+            raise _Unfit(f"{name} cannot be started: {error.strerror or error}") from error
         self.seconds += done.seconds
         if done.timed_out:
             raise Unreadable(f"{name} took longer than {self._timeout:g} s")
         if not made.exists() and not (or_else and or_else.exists()):
-            raise Unreadable(_last(done, f"{name} left no {made.suffix}"))
+            why = _last(done, f"{name} left no {made.suffix}")
+            raise (_Unfit if _NEEDS in why else Unreadable)(why)
 
 
 def _last(done: process.Finished, what: str) -> str:
@@ -97,7 +107,7 @@ def _last(done: process.Finished, what: str) -> str:
     library = next((line for line in lines if "cannot open shared object" in line), "")
     if found := re.search(r"(lib[\w.+-]+\.so[.\d]*): cannot open", library):
         package = " (Debian, Ubuntu: apt install libdw1)" if "libdw" in found[1] else ""
-        return f"{what}: it needs {found[1]}{package}"
+        return f"{what}: {_NEEDS} {found[1]}{package}"
     return f"{what}: {lines[-1][:200]}" if lines else what
 
 

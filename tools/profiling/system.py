@@ -124,7 +124,9 @@ async def _traced(
             answer = await by_nsys(nsys, folder)
             if answer.spans is not None:
                 return _summed(answer.spans, runs, Evidence.NSYS, "")
-            why = _UNFIT[nsys] = answer.why
+            why = answer.why
+            if answer.unfit:
+                _UNFIT[nsys] = why
         file = folder / "trace.json"
         try:
             await by_cupti(file)

@@ -106,16 +106,19 @@ def test_what_is_missing_is_said_and_the_rest_is_used(tmp_path: Path) -> None:
     assert "--kernel-name" not in Path(without_trace.report).read_text()
 
 
-def test_an_nsys_that_does_not_work_is_not_tried_for_each_candidate(tmp_path: Path) -> None:
-    broken = program(
-        tmp_path, "broken-nsys", f"pathlib.Path({str(tmp_path)!r}, 'tries').open('a').write('x')"
-    )
+@pytest.mark.parametrize(("said", "tries"), [("libdw.so.1: cannot open shared object file", 1), ("", 2)])
+def test_an_nsys_that_lacks_something_is_not_tried_for_each_candidate(
+    tmp_path: Path, said: str, tries: int
+) -> None:
+    log = tmp_path / "tries"
+    body = f"pathlib.Path({str(log)!r}).open('a').write('x'); sys.exit({said!r})"
+    broken = program(tmp_path, "broken-nsys", body)
     bench = Bench(NoJudge(), None, cuda=Cuda("NVIDIA H200", "sm_90", Toolkit(nsys=broken), tmp_path))
     alone = Solo(sys.executable, tmp_path, tmp_path / "none.so", {})
     first, second = (asyncio.run(system.of_candidate(bench, alone, 0.0)) for _ in range(2))
     assert "nsys left no .nsys-rep" in first.why
     assert first.why == second.why
-    assert (tmp_path / "tries").read_text() == "x"
+    assert len(log.read_text()) == tries
 
 
 def test_a_judge_that_draws_no_inputs_costs_the_profile_alone(tmp_path: Path) -> None:
