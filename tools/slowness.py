@@ -30,4 +30,4 @@ def is_merely_slow(numbers: Mapping[str, Any], flops: float, deadline_s: float, 
         if variant != FULL and (count := elements.get(variant, 0))
     ]
     seconds = max([*scaled, max(flops, float(full)) / RATE[stage]])
-    return GENEROUS * seconds >= deadline_s
+    return bool(GENEROUS * seconds >= deadline_s)
