@@ -159,13 +159,24 @@ def _commit_as_user(
     added = repository.as_user("add", "--force", "--all", *paths)
     if added.status:
         raise failed(repository.top, "add", added)
-    if not repository.as_user("diff", "--cached", "--quiet", *paths).status:
+    if not _staged(repository, (*present, *tracked)):
         return ""
     text = f"Apply stitch: {commit.iteration.subject}\n\nStitch-Applied: {commit.sha}\n"
     done = repository.as_user("commit", "--only", "-F", "-", *paths, stdin=text.encode())
     if done.status:
         raise failed(repository.top, "commit", done)
     return repository.text("rev-parse", "HEAD")
+
+
+def _staged(repository: Repository, paths: Collection[str]) -> dict[str, str]:
+    """Those of `paths` that the index has otherwise than HEAD -> object name there; zeros: none."""
+    unborn = repository.ask("rev-parse", "--verify", "--quiet", "HEAD").status
+    head = repository.text("hash-object", "-t", "tree", "--stdin") if unborn else "HEAD"
+    raw = repository.git(
+        "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", head, "--", *paths
+    )
+    records = _records(raw)
+    return {path: kind.split(" ")[3] for kind, path in zip(records[::2], records[1::2], strict=True)}
 
 
 def export(repository: Repository, commit: Commit, target: Path, known: Known) -> Path:

@@ -22,8 +22,11 @@ CONFIG = {
     "core.quotePath": "false",
     "core.commentChar": "#",  # else "S" would turn every trailer into a comment
     "color.ui": "false",
+    "diff.orderFile": "/dev/null",  # git dies where the file named there is missing
     "i18n.commitEncoding": "UTF-8",
     "i18n.logOutputEncoding": "UTF-8",
+    "log.follow": "false",
+    "log.showRoot": "true",
     "log.showSignature": "false",
     "trailer.separators": ":",
 }
@@ -35,11 +38,12 @@ _LEAKS = (
     *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_PREFIX", "GIT_NAMESPACE"),
     *("GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"),
     *("GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_CONFIG"),
-    *("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_INTERNAL_SUPER_PREFIX"),
+    *("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS"),
     *("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_DIFF_OPTS", "GIT_EXTERNAL_DIFF"),
+    *("GIT_INTERNAL_SUPER_PREFIX", "GIT_ATTR_SOURCE"),
 )
-"""Variables that would point git at another repository, index, date or diff program.  GIT_CONFIG_COUNT
-and its kin stay: containers set safe.directory with them, and CONFIG outranks them."""
+"""Variables that would point git at another repository, index, date or diff program, or that
+change what a pathspec means.  GIT_CONFIG_COUNT and its kin stay: containers set safe.directory with them, and CONFIG outranks them."""
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\ufffd]")
 """\ufffd: not UTF-8."""

@@ -164,6 +164,22 @@ def test_committing_works_on_an_unborn_head_and_where_stitched_is_ignored(
     assert project.git("ls-files") == "net/stitched/kernels/s01.cu\nnet/stitched/plan.toml"
 
 
+def test_settings_and_variables_that_change_what_git_compares_do_not_matter(
+    project: Any, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = {"user.email": "grace@example.org", "user.name": "Grace"}
+    odd = {"diff.orderFile": "/nonexistent", "log.follow": "true", "log.showRoot": "false"}
+    for key, value in (who | odd).items():
+        project.git("config", key, value)
+    monkeypatch.setenv("GIT_ATTR_SOURCE", "nonexistent")
+    assert "first" in history.diff(1)
+    assert history.apply(1).written == ("stitched/kernels/s01.cu", "stitched/plan.toml")
+    project.git("config", "--unset", "diff.orderFile")  # with it the user's own git cannot commit
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
+    assert history.apply(2, commit=True).sha
+    assert history.apply(2, commit=True).sha == ""
+
+
 def test_a_commit_of_odd_names_gives_hooks_the_users_own_environment(
     project: Any, record: Any, tmp_path: Path
 ) -> None:
