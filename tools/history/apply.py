@@ -14,7 +14,7 @@ from pathlib import Path
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
 from stitch_tui.tools.history.folders import state_folder
-from stitch_tui.tools.history.read import Commit, Session, files
+from stitch_tui.tools.history.read import Commit, Session, contents, files
 from stitch_tui.tools.history.repository import Repository, failed
 from stitch_tui.tools.history.trailers import safe_path
 
@@ -25,14 +25,15 @@ Known = dict[str, set[str]]
 class EditsInTheWay(UsageError):
     """The user's own edits would be overwritten; `paths` names them."""
 
-    def __init__(self, folder: Path, paths: Collection[str]) -> None:
+    def __init__(self, folder: Path, edited: Collection[str], staged: Collection[str] = ()) -> None:
+        named = [*sorted(edited), *(f"{path} (staged)" for path in sorted(staged))]
         super().__init__(
-            f"your own edits are in the way: {', '.join(sorted(paths))}",
+            f"your own edits are in the way: {', '.join(named)}",
             where=str(folder),
             why="they are not in HEAD or in any iteration",
             advice="commit or move them, or use --force, which keeps a copy in .stitch/",
         )
-        self.paths = tuple(sorted(paths))
+        self.paths = tuple(sorted({*edited, *staged}))
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Applied:
     written: tuple[str, ...]
     removed: tuple[str, ...]
     overwritten: tuple[str, ...] = ()
-    """The user's edits that `force` replaced; their copies lie in `kept_in`."""
+    """The user's edits that `force` replaced; their copies lie in `kept_in`, staged ones as NAME.staged."""
     kept_in: Path | None = None
     sha: str = ""
     """The commit on the user's branch; empty when none was asked for or nothing differed from HEAD."""
@@ -77,7 +78,8 @@ def into_working_tree(
 ) -> Applied:
     """Make `stitched/` in the user's tree that of `commit`: uncommitted changes, or one commit of theirs.
 
-    Files there that stitch does not know stay as they are; the index is touched by `as_commit` only.
+    Files there that stitch does not know stay as they are; the index is touched by `as_commit` only, and
+    then what the user staged counts as their edit too.
 
     Raises:
         EditsInTheWay: and nothing was written.
@@ -91,9 +93,11 @@ def into_working_tree(
     ours = {p for p, data in present.items() if _is_known(data, p, known, repository.object_format)}
     edited = sorted(path for path in changed if path in present and path not in ours)
     stale = sorted(ours - wanted.keys())
-    if edited and not force:
-        raise EditsInTheWay(root, edited)
-    kept_in = _keep(repository, commit, {path: present[path] for path in edited}) if edited else None
+    staged = _staged_edits(repository, commit.origin.tree, {*wanted, *stale}, known) if as_commit else {}
+    if (edited or staged) and not force:
+        raise EditsInTheWay(root, edited, staged)
+    kept = {path: present[path] for path in edited} | {f"{p}.staged": data for p, data in staged.items()}
+    kept_in = _keep(repository, commit, kept) if kept else None
     try:
         _clear(root, stale)
         for path in changed:
@@ -102,7 +106,8 @@ def into_working_tree(
     except OSError as error:
         raise EnvironmentFault("cannot write stitched/", where=str(root), why=str(error)) from error
     written, removed, overwritten, all_of_it = (
-        tuple(f"{commit.origin.tree}/{path}" for path in paths) for paths in (changed, stale, edited, wanted)
+        tuple(f"{commit.origin.tree}/{path}" for path in paths)
+        for paths in (changed, stale, sorted({*edited, *staged}), wanted)
     )
     sha = _commit_as_user(repository, commit, all_of_it, removed) if as_commit else ""
     return Applied(commit, written, removed, overwritten, kept_in, sha)
@@ -129,6 +134,22 @@ def _is_known(data: bytes, path: str, known: Known, object_format: str) -> bool:
 def blob_name(data: bytes, object_format: str) -> str:
     """The object name that git gives to a file's content."""
     return hashlib.new(object_format, b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def _staged_edits(
+    repository: Repository, tree: str, paths: Collection[str], known: Known
+) -> dict[str, bytes]:
+    """What of `paths` (below `tree`) only the index has: staged by the user -> content."""
+    index = _staged(repository, [f"{tree}/{path}" for path in paths]) if paths else {}
+    names = {at.removeprefix(f"{tree}/"): name for at, name in index.items() if name.strip("0")}
+    foreign = {path: name for path, name in names.items() if name not in known.get(path, ())}
+    there = [path for path in foreign if (repository.top / tree / path).is_file()]
+    if there:  # the same file, with the line ends and filters of `git add`
+        listing = "".join(f"{tree}/{path}\n" for path in there).encode()
+        added = repository.as_user("hash-object", "--stdin-paths", stdin=listing).text.split("\n")
+        same = [path for path, name in zip(there, added, strict=False) if foreign[path] == name]
+        foreign = {path: name for path, name in foreign.items() if path not in same}
+    return contents(repository, foreign)
 
 
 def _keep(repository: Repository, commit: Commit, edits: Mapping[str, bytes]) -> Path:

@@ -42,8 +42,9 @@ _LEAKS = (
     *("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_DIFF_OPTS", "GIT_EXTERNAL_DIFF"),
     *("GIT_INTERNAL_SUPER_PREFIX", "GIT_ATTR_SOURCE"),
 )
-"""Variables that would point git at another repository, index, date or diff program, or that
-change what a pathspec means.  GIT_CONFIG_COUNT and its kin stay: containers set safe.directory with them, and CONFIG outranks them."""
+"""Variables that would point git at another repository, index, date or diff program, or change what a
+pathspec means.  GIT_CONFIG_COUNT and its kin stay: containers set safe.directory with them, and CONFIG
+outranks them."""
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\ufffd]")
 """\ufffd: not UTF-8."""

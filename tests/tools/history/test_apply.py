@@ -98,6 +98,41 @@ def test_a_file_that_only_the_index_changed_is_safe_in_the_index(project: Any, h
     assert project.git("show", ":stitched/plan.toml") == "staged"
 
 
+@pytest.mark.parametrize("tree", ["as applied", "gone", "edited"])
+def test_a_commit_never_loses_what_the_user_staged(project: Any, history: History, tree: str) -> None:
+    project.git("config", "user.email", "grace@example.org")
+    project.git("config", "user.name", "Grace")
+    history.apply(1, commit=True)
+    place = project.write("stitched/plan.toml", "staged\n")
+    project.git("add", "stitched/plan.toml")
+    if tree == "gone":
+        place.unlink()
+    else:
+        place.write_bytes(FIRST["plan.toml"] if tree == "as applied" else b"edited\n")
+    for n in (1, 2):
+        with project.untouched(), pytest.raises(EditsInTheWay, match=r"plan\.toml \(staged\)"):
+            history.apply(n, commit=True)
+    applied = history.apply(2, commit=True, force=True)
+    assert applied.kept_in
+    kept = {path.name: path.read_text() for path in applied.kept_in.iterdir()}
+    assert kept == {"plan.toml.staged": "staged\n"} | ({"plan.toml": "edited\n"} if tree == "edited" else {})
+    assert applied.overwritten == ("stitched/plan.toml",)
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_staging_what_was_applied_is_no_edit_whatever_git_makes_of_its_line_ends(
+    project: Any, history: History
+) -> None:
+    for key, value in {"user.email": "g@x", "user.name": "Grace", "core.autocrlf": "input"}.items():
+        project.git("config", key, value)
+    history.apply(1)
+    project.git("add", "--intent-to-add", "stitched")
+    history.apply(2)
+    project.git("add", "stitched")
+    assert history.apply(2, commit=True).sha
+    assert history.apply(1, commit=True).removed == ("stitched/kernels/s02.cu",)
+
+
 def test_line_ends_changed_by_autocrlf_are_not_the_users_edit(project: Any, history: History) -> None:
     history.apply(1)
     project.write("stitched/plan.toml", b"one\r\n")
