@@ -6,6 +6,7 @@ else in the way is the user's, and is never overwritten without being asked, nam
 
 import hashlib
 import os
+import shlex
 import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
 from stitch_tui.tools.history.folders import state_folder
 from stitch_tui.tools.history.read import Commit, Session, contents, files
-from stitch_tui.tools.history.repository import Repository, failed
+from stitch_tui.tools.history.repository import Answer, GitFailed, Repository, failed
 from stitch_tui.tools.history.trailers import safe_path
 
 Known = dict[str, set[str]]
@@ -83,9 +84,11 @@ def into_working_tree(
 
     Raises:
         EditsInTheWay: and nothing was written.
-        UsageError: a symbolic link leads out of the working tree.
+        UsageError: a symbolic link leads out of the working tree, or git cannot commit now: a merge is open.
         EnvironmentFault: git could not commit (a hook, no identity); the files are written.
     """
+    if as_commit:
+        _require_no_merge(repository)
     root, wanted = repository.top / commit.origin.tree, files(repository, commit)
     _require_way(repository.top, [f"{commit.origin.tree}/{path}" for path in {*known, *wanted}])
     present = {path: (root / path).read_bytes() for path in {*known, *wanted} if (root / path).is_file()}
@@ -111,6 +114,26 @@ def into_working_tree(
     )
     sha = _commit_as_user(repository, commit, all_of_it, removed) if as_commit else ""
     return Applied(commit, written, removed, overwritten, kept_in, sha)
+
+
+def _require_no_merge(repository: Repository) -> None:
+    """git commits no single paths while it merges, and would take a commit for the end of a revert."""
+    for what in ("merge", "cherry-pick", "revert"):
+        head = f"{what.upper().replace('-', '_')}_HEAD"
+        if repository.ask("rev-parse", "--verify", "--quiet", head).status == 0:
+            raise UsageError(
+                f"a {what} is not finished",
+                where=str(repository.top),
+                advice="finish it first, `git status` says how; or apply without --commit",
+            )
+    unmerged = _records(repository.git("ls-files", "--unmerged", "-z"))
+    if unmerged:
+        raise UsageError(
+            "there are conflicts to resolve",
+            where=str(repository.top),
+            why=", ".join(sorted({record.partition("\t")[2] for record in unmerged})[:5]),
+            advice="resolve and add them first, or apply without --commit",
+        )
 
 
 def _require_way(top: Path, paths: Collection[str]) -> None:
@@ -179,14 +202,24 @@ def _commit_as_user(
     paths = ["--", *(f":(literal){path}" for path in (*present, *tracked))]
     added = repository.as_user("add", "--force", "--all", *paths)
     if added.status:
-        raise failed(repository.top, "add", added)
+        raise _not_committed(repository, commit, "add", added)
     if not _staged(repository, (*present, *tracked)):
         return ""
     text = f"Apply stitch: {commit.iteration.subject}\n\nStitch-Applied: {commit.sha}\n"
     done = repository.as_user("commit", "--only", "-F", "-", *paths, stdin=text.encode())
     if done.status:
-        raise failed(repository.top, "commit", done)
+        raise _not_committed(repository, commit, "commit", done)
     return repository.text("rev-parse", "HEAD")
+
+
+def _not_committed(repository: Repository, commit: Commit, command: str, answer: Answer) -> GitFailed:
+    """git's own failure, with what it left and how to go on."""
+    error, tree = failed(repository.top, command, answer), commit.origin.tree
+    left = f"{tree} is written{' and staged' if command == 'commit' else ''}, not committed"
+    on = f"mend this and apply again; or unstage it: git reset -- {shlex.quote(tree)}"
+    return GitFailed(
+        error.what, where=error.where, why=error.why, advice="; ".join(filter(None, (error.advice, left, on)))
+    )
 
 
 def _staged(repository: Repository, paths: Collection[str]) -> dict[str, str]:

@@ -242,9 +242,47 @@ def test_the_users_hooks_and_missing_identity_are_honoured(project: Any, history
     project.git("config", "user.name", "Grace")
     hook = project.write(".git/hooks/pre-commit", "#!/bin/sh\necho 'error: no Fridays' >&2\nexit 1\n")
     hook.chmod(0o755)
-    with pytest.raises(GitFailed, match="no Fridays"):
+    with pytest.raises(GitFailed, match="no Fridays") as failed:
         history.apply(1, commit=True)
     assert stitched(project) == FIRST
+    unstage = "git reset -- stitched"
+    assert failed.value.advice.startswith("stitched is written and staged, not committed; mend this")
+    assert failed.value.advice.endswith(unstage)
+    project.git(*unstage.split()[1:])
+    assert project.git("status", "--porcelain") == "?? stitched/"
+    lock = project.write(".git/index.lock", "")
+    with pytest.raises(GitFailed, match="stitched is written, not committed"):
+        history.apply(1, commit=True)
+    lock.unlink()
+    hook.unlink()
+    assert history.apply(1, commit=True).sha
+
+
+@pytest.mark.parametrize("operation", ["merge", "cherry-pick", "revert", "stash pop"])
+def test_nothing_is_written_for_a_commit_that_git_would_refuse(
+    project: Any, history: History, operation: str
+) -> None:
+    project.git("switch", "-q", "-c", "other")
+    project.write("model.py", "other\n")
+    project.save()
+    project.git("switch", "-q", "main")
+    project.write("model.py", "mine\n")
+    project.save()
+    if operation == "stash pop":
+        project.write("model.py", "stashed\n")
+        project.git("stash")
+        project.write("model.py", "mine again\n")
+        project.save()
+    what = {"merge": "other", "cherry-pick": "other", "revert": "HEAD"}.get(operation, "")
+    if operation == "revert":
+        project.git("revert", "--no-commit", what)
+        project.git("update-ref", "REVERT_HEAD", "HEAD")
+    else:
+        project.git(*operation.split(), *([what] if what else []), check=False)
+    said = "conflicts to resolve: model.py" if operation == "stash pop" else f"a {operation} is not finished"
+    with project.untouched(), pytest.raises(UsageError, match=said):
+        history.apply(1, commit=True)
+    assert history.apply(1).written
 
 
 @pytest.mark.parametrize("link", ["stitched", "stitched/kernels", "stitched/plan.toml"])
