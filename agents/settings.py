@@ -6,7 +6,9 @@ The sentence under a field is its documentation: ``stitch.toml.example`` is chec
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from stitch_tui.tools import git_names
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -157,10 +159,16 @@ class DocsSettings(_Table):
     """Most that the passages of one look-up take in a prompt."""
 
 
+def _author(text: str) -> str:
+    if text:
+        git_names.author(text)
+    return text
+
+
 class GitSettings(_Table):
-    author: str = ""
+    author: Annotated[str, AfterValidator(_author)] = ""
     """Author of stitch's commits, 'Name <mail>'; empty: the repository's identity, else stitch's own."""
-    branch_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] = "stitch"
+    branch_prefix: Annotated[str, AfterValidator(git_names.branch_prefix)] = "stitch"
     """Sessions live at refs/heads/PREFIX/SESSION."""
 
 

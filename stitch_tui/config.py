@@ -146,5 +146,5 @@ def _not_allowed(error: ValidationError, values: Values) -> UsageError:
     return UsageError(
         f"{'.'.join(key)} = {shown(origin.value)} is not allowed",
         where=origin.where,
-        why=first["msg"].replace("Input should", "it should").replace("String should", "it should") + more,
+        why=re.sub(r"^(Input should|String should|Value error, it should)", "it should", first["msg"]) + more,
     )

@@ -72,6 +72,21 @@ def test_a_wrong_file_is_one_line_with_its_place(project: Path, text: str | byte
     assert said in error_of(project, text)
 
 
+@pytest.mark.parametrize("name", ["a..b", "x.lock", "-x", ".x", "x.", "", "a/b", "ä", "x\\n", "x" * 101])
+def test_a_branch_prefix_that_git_refuses_is_refused_with_its_line(project: Path, name: str) -> None:
+    shown = name if len(name) < 100 else ""
+    said = error_of(project, f'[git]\nbranch_prefix = "{name}"\n')
+    assert said.startswith(f'stitch.toml:2: git.branch_prefix = "{shown}')
+    assert "is not allowed: it should be letters" in said
+
+
+def test_an_author_of_another_form_is_refused_with_its_line(project: Path) -> None:
+    said = error_of(project, "[git]\nauthor = 'Ada'\n")
+    assert said == "stitch.toml:2: git.author = \"Ada\" is not allowed: it should be 'Name <mail>'"
+    (project / "stitch.toml").write_text("git = {author = 'Ada <a@x>', branch_prefix = 'my_team.stitch-1'}")
+    assert load(project, environ={}).settings.git.branch_prefix == "my_team.stitch-1"
+
+
 def test_a_file_that_cannot_be_read_is_one_line(project: Path) -> None:
     (project / "stitch.toml").mkdir()
     with pytest.raises(UsageError, match=r"stitch\.toml: cannot read the configuration: Is a directory"):

@@ -26,7 +26,7 @@ ALLOWED = {
     "models.coder.model": words,
     "models.coder.temperature": st.floats(0, 2),
     "models.coder.headers.X-Team": words,
-    "git.author": words,
+    "device.arch": words,
 }
 changes = st.lists(
     st.sampled_from(sorted(ALLOWED)).flatmap(lambda k: st.tuples(st.just(k), ALLOWED[k])), max_size=8

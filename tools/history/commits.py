@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from stitch_tui.tools import git_names
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
 from stitch_tui.tools.history.iteration import SessionName
 from stitch_tui.tools.history.repository import Repository, failed
@@ -57,10 +58,10 @@ def identity(repository: Repository, author: str = "") -> Identity:
     """
     who = [_configured(repository, role) for role in ("AUTHOR", "COMMITTER")]
     if author:
-        match = re.fullmatch(r"\s*([^<>\n]*[^<>\s])\s*<([^<>\s]+)>\s*", author)
-        if match is None:
-            raise UsageError(f"not an author: {author!r}", where="[git] author", advice="write 'Name <mail>'")
-        who[0] = (match[1], match[2])
+        try:
+            who[0] = git_names.author(author)
+        except ValueError as error:
+            raise UsageError(f"not an author: {author!r}", where="[git] author", why=str(error)) from None
     pairs = zip(("AUTHOR", "COMMITTER"), who, strict=True)
     return {
         f"GIT_{role}_{part}": v for role, w in pairs for part, v in zip(("NAME", "EMAIL"), w, strict=True)
