@@ -49,14 +49,20 @@ def owner(path: Path) -> Setting | None:
     return outer if outer and outer.is_mapping else None
 
 
-def nearest(path: Path) -> str:
-    """The known setting or table closest to a wrong `path`, dotted; empty when none is close."""
+def nearest(path: Path, *, settings_only: bool = False) -> str:
+    """The known setting or table closest to a wrong `path`, dotted; empty when none is close.
+
+    With `settings_only` a table stands for its first setting.
+    """
     names = [".".join(known) for known in [*catalogue(), *tables()] if known]
     close = difflib.get_close_matches(".".join(path), names, n=1, cutoff=0.6)
     if not close:
         last = [name for name in names if name.rsplit(".", 1)[-1] == path[-1]]
         close = difflib.get_close_matches(".".join(path), last, n=1, cutoff=0.0)
-    return close[0] if close else ""
+    found = close[0] if close else ""
+    if settings_only and tuple(found.split(".")) in tables():
+        return next(name for name in names if name.startswith(f"{found}."))
+    return found
 
 
 def value_from_text(setting: Setting, text: str) -> Any:

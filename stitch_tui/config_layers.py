@@ -1,6 +1,8 @@
 """The layers of settings as flat values, each with its place: a file, the environment, flags."""
 
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,19 +44,31 @@ def read(path: Path) -> bytes:
     """The bytes of a configuration file; none when there is no such file.
 
     Raises:
-        UsageError: it is there and cannot be read, or is far too long.
+        UsageError: it is there and cannot be read, is no regular file, or is far too long.
     """
     try:
-        content = path.read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            regular = stat.S_ISREG(status.st_mode)
+            content = file.read(SIZE_LIMIT + 1) if regular else b""
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise UsageError(
             "cannot read the configuration", where=str(path), why=error.strerror or str(error)
         ) from error
+    if not regular:
+        raise UsageError("cannot read the configuration", where=str(path), why="not a regular file")
     if len(content) > SIZE_LIMIT:
-        raise UsageError(f"a configuration file of {len(content):,} bytes", where=str(path))
+        raise UsageError(
+            f"a configuration file of {max(status.st_size, len(content)):,} bytes", where=str(path)
+        )
     return content
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A pipe would be waited for until somebody writes."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def file_values(path: Path, layer: Layer, content: bytes | None = None) -> Values:
@@ -102,7 +116,8 @@ def environment_values(environ: Mapping[str, str]) -> Values:
             continue
         key = tuple(name.removeprefix(PREFIX).lower().split("__"))
         if not (setting := catalogue().get(key)):
-            close = PREFIX + (nearest(key) or "limits.minutes").replace(".", "__").upper()
+            name_of_it = nearest(key, settings_only=True) or "limits.minutes"
+            close = PREFIX + name_of_it.replace(".", "__").upper()
             raise UsageError(
                 f"unknown setting {'.'.join(key)}",
                 where=name,
@@ -137,7 +152,7 @@ def known_setting(key: Key, where: str) -> Setting:
     """
     if setting := owner(key):
         return setting
-    close = nearest(key)
+    close = nearest(key, settings_only=key in tables())
     advice = f"did you mean {close}?" if close else "`stitch config show` lists every setting"
     raise UsageError(f"unknown setting {'.'.join(key)}", where=where, advice=advice)
 

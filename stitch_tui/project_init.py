@@ -103,7 +103,8 @@ def _sources(project: Path) -> Iterator[Path]:
 
 def _is_reference(path: Path) -> bool:
     try:
-        text = path.read_bytes() if path.stat().st_size <= _FILE_BYTES else b""
+        small = path.is_file() and path.stat().st_size <= _FILE_BYTES  # a pipe would be waited for
+        text = path.read_bytes() if small else b""
         names = _names(path, path.name) if b"def get_inputs" in text else None
     except (OSError, UsageError):
         return False

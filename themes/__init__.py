@@ -80,6 +80,8 @@ def read(path: Path) -> Palette:
     Raises:
         InvalidTheme: it cannot be read, misses a colour, or names one that there is not.
     """
+    if path.exists() and not path.is_file():
+        raise InvalidTheme(f"{path.name}: not a regular file")
     try:
         data = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:

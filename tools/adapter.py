@@ -42,7 +42,7 @@ def write_adapter(
     ]
     text = "\n".join(lines) + "\n"
     target = project / path
-    if target.exists() and target.read_text(encoding="utf-8") != text:
+    if target.exists() and not (target.is_file() and target.read_bytes() == text.encode()):
         raise UsageError("the adapter would overwrite a file", where=path, advice="choose another name")
     target.write_text(text, encoding="utf-8")
     return ReferenceTarget(path, "Model")

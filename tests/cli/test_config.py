@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -93,10 +94,22 @@ def test_a_file_that_cannot_be_read_is_one_line(project: Path) -> None:
         load(project, environ={})
 
 
+@pytest.mark.parametrize("device", ["", "/dev/zero", "/dev/tty"])
+def test_a_pipe_or_a_device_is_not_waited_for(project: Path, device: str) -> None:
+    path = project / "stitch.toml"
+    os.symlink(device, path) if device else os.mkfifo(path)
+    with pytest.raises(UsageError, match=r"stitch\.toml: cannot read the configuration"):
+        load(project, environ={})
+
+
 def test_a_variable_that_names_no_setting_is_an_error(project: Path) -> None:
     assert "STITCH_LIMITS__MINUTE: unknown setting" in error_of(project, "", STITCH_LIMITS__MINUTE="3")
     assert "STITCH_LIMITS__MINUTES)" in error_of(project, "", STITCH_LIMITS__MINUTE="3")
     assert "STITCH_MINUTES: unknown setting" in error_of(project, "", STITCH_MINUTES="3")
+    for name in ("STITCH_LIMITS", "STITCH_LIMIT"):
+        assert "such as STITCH_LIMITS__ITERATIONS)" in error_of(project, "", **{name: "1"})
+    with pytest.raises(UsageError, match=r"unknown setting limits \(did you mean limits\.iterations\?\)"):
+        load(project, environ={}, flags={"limits": "1"})
 
 
 def test_a_variable_with_a_wrong_value_is_named(project: Path) -> None:

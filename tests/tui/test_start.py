@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,6 +71,8 @@ def picture(pilot: Pilot[None]) -> str:
 
 
 def test_sessions_and_references_are_found_without_reading_them_whole(project: Path) -> None:
+    os.mkfifo(project / "pipe.py")
+    (project / "zero.py").symlink_to("/dev/zero")
     assert project_init.references(project) == ["model.py", "nets/mlp.py"]
     ended, killed = session.known(project, 9)
     assert (ended.name, ended.ended and ended.ended.status) == ("20261130-1100-mlp", Status.GOAL_MET)

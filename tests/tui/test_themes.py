@@ -1,5 +1,6 @@
 """Themes are data: those of stitch are complete and readable, a wrong one of the user's is explained."""
 
+import os
 import re
 from pathlib import Path
 
@@ -71,6 +72,11 @@ def test_a_wrong_theme_is_explained(tmp_path: Path, text: str, said: str) -> Non
     assert isinstance(found, InvalidTheme)
     assert re.search(said, str(found))
     assert "mine.toml" in str(found)
+
+
+def test_a_pipe_among_the_themes_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mine.toml")
+    assert [str(found) for found in themes.of_user(tmp_path)] == ["mine.toml: not a regular file"]
 
 
 def test_a_theme_of_the_users_needs_one_colour(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def _require_way(top: Path, paths: Collection[str]) -> None:
                 raise UsageError(
                     "this is in the way of a folder", where=f"{top / part}", advice="move it away"
                 )
-        if (top / path).is_symlink() or (top / path).is_dir():
+        if (top / path).is_symlink() or ((top / path).exists() and not (top / path).is_file()):
             raise UsageError("this is in the way of a file", where=f"{top / path}", advice="move it away")
 
 

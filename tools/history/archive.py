@@ -70,7 +70,7 @@ class Archive:
         raise UsageError(
             f"no session {name}" if name else "no session yet",
             where=str(self.repository.top),
-            advice=f"there is {', '.join(near)}" if near else "start one: stitch",
+            advice=f"there is {', '.join(near)}" if near else "start one: stitch --auto",
         )
 
     def tip(self, session: str) -> Commit | None:

@@ -304,6 +304,10 @@ def test_a_folder_where_a_file_belongs_and_the_reverse_are_named(project: Any, h
         history.apply(1)
     (project.path / "stitched/plan.toml/x").unlink()
     (project.path / "stitched/plan.toml").rmdir()
+    os.mkfifo(project.path / "stitched/plan.toml")
+    with pytest.raises(UsageError, match="in the way of a file"):
+        history.apply(1)
+    (project.path / "stitched/plan.toml").unlink()
     project.write("stitched/kernels", "a file")
     with pytest.raises(UsageError, match="in the way of a folder"):
         history.apply(1)

@@ -46,7 +46,7 @@ def test_an_iteration_that_is_not_there_names_those_that_are(project: Any, recor
 
 
 def test_a_session_that_is_not_there_names_the_nearest(project: Any, record: Any) -> None:
-    with pytest.raises(UsageError, match="no session yet"):
+    with pytest.raises(UsageError, match=r"no session yet \(start one: stitch --auto\)"):
         project.history.log()
     history, _ = record(project)
     history.start_session("20261130-0900-bert")
