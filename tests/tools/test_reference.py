@@ -1,6 +1,7 @@
 """Naming a reference, and the adapter for models with other names."""
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,9 @@ def test_an_adapter_is_written_twice_but_overwrites_nothing_else(tmp_path: Path)
     ast.parse((tmp_path / "stitch_reference.py").read_text())
     with pytest.raises(UsageError, match="overwrite"):
         write_adapter(tmp_path, "model.py:Net", "model.py:make_inputs", path="model.py")
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(UsageError, match="overwrite"):
+        write_adapter(tmp_path, "model.py:Net", "model.py:make_inputs", path="pipe.py")
 
 
 @pytest.mark.parametrize(
