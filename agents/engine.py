@@ -65,10 +65,11 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
 
     Nothing in the project changes before the reference has been opened: a run that cannot begin takes the
     ``.stitch/`` that it made away again.  From the first event on, ``session.finished`` is the last one,
-    also after an error or a signal.
+    also after an error or a signal.  Where `emit` fails the run goes on without it.
 
     Raises:
         StitchError: the run could not begin; no event was emitted.
+        Exception: what `emit` raised, once the run has ended; no OSError, which is its output's to report.
     """
     require_endpoints(request.settings)
     git = request.settings.git
@@ -79,9 +80,12 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
                 known = _resumed(request, history)
                 engine = _Engine(request, known, history, here, emit, parts or Parts())
                 try:
-                    return await engine.run(interruption)
+                    code = await engine.run(interruption)
                 finally:
                     await engine.close()
+                for fault in engine.faults:
+                    raise fault
+                return code
         except asyncio.CancelledError:
             if not interruption.absorbed():
                 raise
@@ -168,6 +172,11 @@ class _Engine:
             self._end(ExitCode.GOAL_NOT_MET, "a fault in stitch itself")
             raise
 
+    @property
+    def faults(self) -> list[Exception]:
+        """What is wrong with those who listened, and not with what they write to."""
+        return [fault for fault in self._record.faults if not isinstance(fault, OSError)]
+
     async def close(self) -> None:
         """Give up everything that is open."""
         if self._server:
@@ -182,7 +191,7 @@ class _Engine:
         self._started = self._taken_up(name) if self._known else self._history.prepare_session(name)
         self._folder = journal.path_of(self._request.project, name).parent
         file = Journal(self._folder / "events.jsonl", name)
-        self._record = Record(file, self._published, session=self._known)
+        self._record = Record(file, self._published, self._emit, session=self._known)
         self._gates = Gates(self._record, self._settings, self._workbench.release)
         self._control = Control(self._record, self._gates)
 
@@ -198,7 +207,6 @@ class _Engine:
     def _published(self, event: Event) -> None:
         if self._server:
             self._server.publish(event)
-        self._emit(event)
 
     async def _work(self, opened: OpenBench) -> ExitCode:
         self._server = Server(self._folder / "events.jsonl", self._control.carry_out)

@@ -51,7 +51,7 @@ def run(
 
     if detach:
         return _detach(_request(reference, resume, device, sets), json)
-    emit = NdjsonPrinter() if json else PlainPrinter()
+    emit = NdjsonPrinter() if json else PlainPrinter(project=Path.cwd())
     with emit.ending(), _signals():
         return _run(_request(reference, resume, device, sets), emit)
 

@@ -57,6 +57,24 @@ def test_listeners_see_an_event_after_it_is_on_disk_and_folded(tmp_path: Path) -
     assert record.session == events.fold(journal.read(path))
 
 
+def test_a_listener_that_fails_is_heard_of_and_hears_no_more(tmp_path: Path) -> None:
+    heard: list[int] = []
+    told: list[int] = []
+
+    def fails(event: events.Event) -> None:
+        heard.append(event.seq)
+        raise ZeroDivisionError("1/0")
+
+    record = Record(Journal(tmp_path / "events.jsonl", "x"), fails, lambda event: told.append(event.seq))
+    for event in sessions.started():
+        record.emit(event)
+    written = list(journal.read(tmp_path / "events.jsonl"))
+    assert heard == [1]
+    assert told == [event.seq for event in written] == [1, 2, 3, 4]
+    assert written[1].text == "the run goes on unheard: ZeroDivisionError: 1/0"
+    assert [str(fault) for fault in record.faults] == ["1/0"]
+
+
 def test_a_full_disk_is_one_error_and_leaves_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     script = f"""

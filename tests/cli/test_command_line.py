@@ -236,6 +236,24 @@ def test_a_closed_pipe_is_no_crash(project: Path) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("config show >/dev/full", 3, "stitch: the output cannot be written: No space left on device\n"),
+        ("config show >&-", 0, ""),
+        ("config set limits.minutes soon 2>&-", 2, ""),
+        ("config set limits.minutes soon 2>/dev/full", 2, ""),
+    ],
+)
+def test_output_that_cannot_leave_is_no_fault_of_stitch(
+    project: Path, words: str, code: int, said: str
+) -> None:
+    env = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    script = f"{sys.executable} -m stitch_tui {words}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
 def test_glyphs_do_not_break_a_terminal_without_them(project: Path) -> None:
     done = stitch("doctor", PYTHONIOENCODING="ascii", PATH="")
     assert "Traceback" not in done.stderr
