@@ -60,6 +60,7 @@ def start(request: Request) -> str:
             report = _report(engine.stdout) or {"why": _ending(engine, complaints)}
         except BaseException:
             engine.send_signal(signal.SIGTERM)
+            engine.wait()
             raise
     if "session" not in report:
         raise NotStarted(report)

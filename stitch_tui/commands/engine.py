@@ -67,14 +67,11 @@ def plain() -> int:
 
 def stop(json: Json = False) -> None:
     """End the run and wait until it has ended; the branch ends with the best iteration."""
-    import os
-    import signal
-
     from stitch_tui.session import found
 
     engine = found(Path.cwd())
     if not engine.session:  # still opening the reference: there is no run to stop yet
-        os.kill(engine.pid, signal.SIGTERM)
+        _end(engine.pid)
         say_json({"stopped": engine.pid}) if json else say(f"stopped pid {engine.pid}, which was starting")
         return
     finished = asyncio.run(_stop(engine))
@@ -126,6 +123,22 @@ async def _watch(show: Callable[["Event"], None]) -> int:
             if isinstance(event, SessionFinished):
                 code = event.exit_code
     return code
+
+
+def _end(pid: int) -> None:
+    """Have an engine that starts end, and wait for that."""
+    import os
+    import select
+    import signal
+    from contextlib import suppress
+
+    with suppress(ProcessLookupError):  # it has ended already
+        watched = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(watched, signal.SIGTERM)
+            select.select([watched], [], [])
+        finally:
+            os.close(watched)
 
 
 async def _stop(engine: "Engine") -> Any:
