@@ -150,6 +150,8 @@ class Control:
     @_do.register
     def _(self, command: commands.Restore) -> str:
         ledger, session, number = self._ledger, self._record.session, command.iteration
+        if self._gates.denies("commit"):
+            raise Refused("a rule denies this run to commit", where="autonomy.deny")
         if ledger is None or number > len(session.iterations):
             raise Refused(f"no iteration {number}", why=f"there are {len(session.iterations)}")
         wanted = session.iteration(number)

@@ -223,7 +223,7 @@ class _Engine:
         workspace = Workspace(
             self._request.project, self._history, self._started, opened.summary, layout, graph
         )
-        self._ledger = Ledger(self._record, workspace)
+        self._ledger = Ledger(self._record, workspace, self._gates)
         self._ledger.mend()
         self._control.begin(graph, self._ledger)
         brief = PlanBrief(
@@ -284,7 +284,7 @@ class _Engine:
 
     def _sealed(self, reason: str) -> str:
         """Close the iteration that is under way and seal the branch, unless a rule denies commits."""
-        if self._ledger is None or "commit" in self._settings.autonomy.deny:
+        if self._ledger is None or self._gates.denies("commit"):
             return ""
         self._ledger.close(Overtaken(reason))
         return self._ledger.seal()

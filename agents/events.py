@@ -190,6 +190,8 @@ class CoderDelta(_Event):
 
 
 class CodeWritten(_Event):
+    """A candidate: journalled before its file is written, so that a kill makes it nobody else's."""
+
     type: Literal["code.written"] = "code.written"
     iteration: int
     subtask: str

@@ -81,12 +81,16 @@ class Gates:
             Overtaken: the step's generation is gone.
             Denied: a deny rule names the action.
         """
-        if action in self._deny:
+        if self.denies(action):
             what = "ask a model" if action == "network" else action
             raise Denied(f"a rule denies this run to {what}", where="autonomy.deny")
         step = self._step
         if step is not None and step.generation != self._record.session.generation:
             raise step.cause or Stopped("overtaken")
+
+    def denies(self, action: Action) -> bool:
+        """Does a rule deny this run that?"""
+        return action in self._deny
 
     @property
     def redirected(self) -> bool:

@@ -29,14 +29,25 @@ class Record:
         """Number of the last event."""
         return self._journal.seq
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: Event, carry_out: Callable[[], None] = lambda: None) -> None:
+        """Take the next event.
+
+        Args:
+            carry_out: does what the event says, once it is journalled and before anyone is told.
+        """
         if has_secrets() and holds_secret(event.model_dump_json()):
             event = type(event).model_validate(redacted_data(event.model_dump(mode="json")))
         written = self._journal.append(event)
         self.session = written.applied_to(self.session)
+        try:
+            carry_out()
+        finally:
+            self._tell(written)
+
+    def _tell(self, written: Event) -> None:
         failed = [fault for listener in list(self._listeners) if (fault := self._told(listener, written))]
         self.faults += failed
-        if not isinstance(event, SessionFinished):  # nothing follows that
+        if not isinstance(written, SessionFinished):  # nothing follows that
             for fault in failed:
                 self.emit(Warned(text=f"the run goes on unheard: {type(fault).__name__}: {fault}"))
 
