@@ -130,6 +130,8 @@ def test_a_line_of_an_older_version_is_brought_up_to_date(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ('{"v":1,"seq":3,"type":"warning","text":"x"}', "damaged: event 3 stands where 2 should"),
+        ('{"v":1,"seq":1,"type":"warning","text":"x"}', "damaged: event 1 stands where 2 should"),
         ('{"v":2,"type":"warning","text":"x"}', "written by a newer stitch"),
         ('{"v":0,"type":"warning","text":"x"}', "the journal is damaged"),
         ('{"v":1,"type":"warning"}', "the journal is damaged: warning.text: Field required"),
@@ -139,7 +141,17 @@ def test_a_line_of_an_older_version_is_brought_up_to_date(
 )
 def test_a_line_that_cannot_be_read_is_one_error_with_its_place(tmp_path: Path, line: str, said: str) -> None:
     path = tmp_path / "events.jsonl"
-    path.write_text(f'{{"v":1,"type":"warning","text":"fine"}}\n{line}\n')
+    path.write_text(f'{{"v":1,"seq":1,"type":"warning","text":"fine"}}\n{line}\n')
     with pytest.raises(UsageError, match=said) as refused:
         list(journal.read(path))
     assert refused.value.where == f"{path}:2"
+
+
+def test_what_is_no_file_is_no_journal(tmp_path: Path) -> None:
+    path = journal.path_of(tmp_path, "x")
+    path.mkdir(parents=True)
+    assert journal.sessions(tmp_path) == []
+    with pytest.raises(EnvironmentFault, match="cannot be read: Is a directory"):
+        list(journal.read(path))
+    with pytest.raises(EnvironmentFault, match="cannot be read: No such file"):
+        list(journal.read(journal.path_of(tmp_path, "gone")))
