@@ -130,7 +130,6 @@ class Control:
         if self._gates.paused:
             raise Refused("the run is paused already")
         self._decide("pause")
-        self._gates.paused = True
         return AFTER
 
     @_do.register
@@ -138,7 +137,6 @@ class Control:
         if not self._gates.paused:
             raise Refused("the run is not paused")
         self._decide("resume")
-        self._gates.paused = False
         return NOW
 
     @_do.register

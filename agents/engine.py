@@ -216,7 +216,8 @@ class _Engine:
         roles = self._roles = self._parts.cast(
             self._settings, self._record, lambda: self._gates.check("network")
         )
-        async with self._gates.step():
+        # a session that was paused when it was killed has a plan, which can be changed while it is paused
+        async with self._gates.step(pausable=self._known is None):
             times = await measured_reference(opened, self._record, self._folder)
             layout = await read_layout(opened.judge)
         graph = times.graph

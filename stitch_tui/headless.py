@@ -159,6 +159,8 @@ class PlainPrinter:
     @_lines.register
     def _(self, event: events.SessionResumed) -> Iterator[str]:
         yield _labelled("goes on", f"session {event.session} on {event.device}")
+        if self._session.paused:
+            yield _labelled("paused", "as it was when its engine was killed; end that with: stitch resume")
 
     @_lines.register
     def _(self, event: events.Decision) -> Iterator[str]:

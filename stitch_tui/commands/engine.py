@@ -165,7 +165,7 @@ def _data(engine: "Engine | None", session: "Session | None") -> dict[str, Any]:
     if session is None:
         return shown
     subtasks = [s.model_dump(mode="json", exclude={"region"}) for s in session.subtasks]
-    told = {"id", "reference", "device", "branch", "status", "reason", "generation", "coverage"}
+    told = {"id", "reference", "device", "branch", "status", "reason", "paused", "generation", "coverage"}
     named = session.model_dump(mode="json", include=told)
     return shown | named | {"iterations": len(session.iterations), "subtasks": subtasks}
 
@@ -176,7 +176,8 @@ def _describe(engine: "Engine | None", session: "Session | None") -> None:
     if session is None:
         say("no session yet" if not engine else "")
         return
-    state = f"running as pid {engine.pid}" if engine else f"{session.status}: {session.reason}"
+    paused = ", paused" if session.paused else ""
+    state = f"running as pid {engine.pid}{paused}" if engine else f"{session.status}: {session.reason}"
     if not engine and session.status == "running":
         state = "its engine was killed; go on with: stitch --auto --resume"
     say(f"session {session.id}: {state}")

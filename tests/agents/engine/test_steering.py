@@ -44,12 +44,15 @@ def test_a_paused_run_gives_up_the_gpu_and_goes_on_when_told(project: Project) -
     assert approved.ok
     until(engine, lambda e: e.type == "subtask.updated" and e.state is SubtaskState.PAUSED)
     assert project.session.subtask("s01").state is SubtaskState.PAUSED
+    engine.kill()  # that does not end the pause
+    engine = project.start(settings=ASK_PLAN, resume="")
+    until(engine, lambda e: e.type == "subtask.updated" and e.state is SubtaskState.PAUSED)
     again, resumed = send(project, commands.Pause(generation=0), commands.Resume(generation=0))
     assert (again.ok, again.text) == (False, "the run is paused already")
     assert resumed.ok
     code, _ = finished(project, engine)
     assert code == 0
-    assert int((project.folder.parent / "script-0.released").read_text()) >= 2
+    assert int((project.folder.parent / "script-1.released").read_text()) >= 2
     told = project.commits[0].iteration.decision
     assert told == "pause by human; approve by human: as it is; resume by human"
 
