@@ -130,7 +130,6 @@ class Control:
         if self._gates.paused:
             raise Refused("the run is paused already")
         self._decide("pause")
-        self._gates.paused = True
         return AFTER
 
     @_do.register
@@ -138,7 +137,6 @@ class Control:
         if not self._gates.paused:
             raise Refused("the run is not paused")
         self._decide("resume")
-        self._gates.paused = False
         return NOW
 
     @_do.register
@@ -150,6 +148,8 @@ class Control:
     @_do.register
     def _(self, command: commands.Restore) -> str:
         ledger, session, number = self._ledger, self._record.session, command.iteration
+        if self._gates.denies("commit"):
+            raise Refused("a rule denies this run to commit", where="autonomy.deny")
         if ledger is None or number > len(session.iterations):
             raise Refused(f"no iteration {number}", why=f"there are {len(session.iterations)}")
         wanted = session.iteration(number)

@@ -1,7 +1,7 @@
 """An engine that outlives the terminal: its own session, no input, output into a capped log.
 
-The starter hands the request to ``python -m stitch_tui engine`` on standard input and reads one line
-from its standard output: which session runs, or why none does.
+The starter hands the request to ``stitch engine`` on standard input and reads one line from its
+standard output: which session runs, or why none does.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from stitch_tui.agents import events
 from stitch_tui.agents.engine import Request, run
@@ -20,8 +21,9 @@ from stitch_tui.agents.events import Event
 from stitch_tui.agents.journal import path_of
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools.errors import ExitCode, StitchError
+from stitch_tui.tools.own_process import STITCH
 
-COMMAND = (sys.executable, "-m", "stitch_tui", "engine")
+COMMAND = (*STITCH, "engine")
 LOG_BYTES = 1_000_000
 """The engine's log starts over when it is longer."""
 
@@ -41,27 +43,47 @@ def start(request: Request) -> str:
     Raises:
         StitchError: what kept it from beginning.
     """
-    engine = subprocess.Popen(
-        COMMAND,
-        cwd=request.project,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert engine.stdin
-    assert engine.stdout
-    try:
-        with suppress(BrokenPipeError), engine.stdin as stream:
-            stream.write(_written(request))
-        line = engine.stdout.readline()
-    except BaseException:
-        engine.send_signal(signal.SIGTERM)
-        raise
-    report = json.loads(line) if line.endswith(b"\n") else {}
+    with TemporaryFile() as complaints:
+        engine = subprocess.Popen(
+            COMMAND,
+            cwd=request.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            start_new_session=True,
+        )
+        assert engine.stdin
+        assert engine.stdout
+        try:
+            with suppress(BrokenPipeError), engine.stdin as stream:
+                stream.write(_written(request))
+            report = _report(engine.stdout) or {"why": _ending(engine, complaints)}
+        except BaseException:
+            engine.send_signal(signal.SIGTERM)
+            engine.wait()
+            raise
     if "session" not in report:
         raise NotStarted(report)
     return str(report["session"])
+
+
+def _report(lines: IO[bytes]) -> dict[str, Any]:
+    """What the engine says of its beginning, among what else is printed there; empty: nothing."""
+    for line in lines:
+        with suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict) and said.keys() & {"session", "what"}:
+                return said
+    return {}
+
+
+def _ending(engine: subprocess.Popen[bytes], complaints: IO[bytes]) -> str:
+    """Why an engine ended that said nothing: its last line on standard error, else how it ended."""
+    code = engine.wait()
+    complaints.seek(0)
+    lines = complaints.read().decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return last or (f"signal {-code}" if code < 0 else f"exit code {code}")
 
 
 def main() -> int:

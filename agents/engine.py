@@ -65,10 +65,11 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
 
     Nothing in the project changes before the reference has been opened: a run that cannot begin takes the
     ``.stitch/`` that it made away again.  From the first event on, ``session.finished`` is the last one,
-    also after an error or a signal.
+    also after an error or a signal.  Where `emit` fails the run goes on without it.
 
     Raises:
         StitchError: the run could not begin; no event was emitted.
+        Exception: what `emit` raised, once the run has ended; no OSError, which is its output's to report.
     """
     require_endpoints(request.settings)
     git = request.settings.git
@@ -79,9 +80,12 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
                 known = _resumed(request, history)
                 engine = _Engine(request, known, history, here, emit, parts or Parts())
                 try:
-                    return await engine.run(interruption)
+                    code = await engine.run(interruption)
                 finally:
                     await engine.close()
+                for fault in engine.faults:
+                    raise fault
+                return code
         except asyncio.CancelledError:
             if not interruption.absorbed():
                 raise
@@ -168,6 +172,11 @@ class _Engine:
             self._end(ExitCode.GOAL_NOT_MET, "a fault in stitch itself")
             raise
 
+    @property
+    def faults(self) -> list[Exception]:
+        """What is wrong with those who listened, and not with what they write to."""
+        return [fault for fault in self._record.faults if not isinstance(fault, OSError)]
+
     async def close(self) -> None:
         """Give up everything that is open."""
         if self._server:
@@ -182,7 +191,7 @@ class _Engine:
         self._started = self._taken_up(name) if self._known else self._history.prepare_session(name)
         self._folder = journal.path_of(self._request.project, name).parent
         file = Journal(self._folder / "events.jsonl", name)
-        self._record = Record(file, self._published, session=self._known)
+        self._record = Record(file, self._published, self._emit, session=self._known)
         self._gates = Gates(self._record, self._settings, self._workbench.release)
         self._control = Control(self._record, self._gates)
 
@@ -198,7 +207,6 @@ class _Engine:
     def _published(self, event: Event) -> None:
         if self._server:
             self._server.publish(event)
-        self._emit(event)
 
     async def _work(self, opened: OpenBench) -> ExitCode:
         self._server = Server(self._folder / "events.jsonl", self._control.carry_out)
@@ -208,14 +216,15 @@ class _Engine:
         roles = self._roles = self._parts.cast(
             self._settings, self._record, lambda: self._gates.check("network")
         )
-        async with self._gates.step():
+        # a session that was paused when it was killed has a plan, which can be changed while it is paused
+        async with self._gates.step(pausable=self._known is None):
             times = await measured_reference(opened, self._record, self._folder)
             layout = await read_layout(opened.judge)
         graph = times.graph
         workspace = Workspace(
             self._request.project, self._history, self._started, opened.summary, layout, graph
         )
-        self._ledger = Ledger(self._record, workspace)
+        self._ledger = Ledger(self._record, workspace, self._gates)
         self._ledger.mend()
         self._control.begin(graph, self._ledger)
         brief = PlanBrief(
@@ -276,7 +285,7 @@ class _Engine:
 
     def _sealed(self, reason: str) -> str:
         """Close the iteration that is under way and seal the branch, unless a rule denies commits."""
-        if self._ledger is None or "commit" in self._settings.autonomy.deny:
+        if self._ledger is None or self._gates.denies("commit"):
             return ""
         self._ledger.close(Overtaken(reason))
         return self._ledger.seal()

@@ -190,6 +190,8 @@ class CoderDelta(_Event):
 
 
 class CodeWritten(_Event):
+    """A candidate: journalled before its file is written, so that a kill makes it nobody else's."""
+
     type: Literal["code.written"] = "code.written"
     iteration: int
     subtask: str
@@ -311,6 +313,8 @@ class Decision(_Event):
             "undelivered": (*session.undelivered, self.sentence),
         }
         decided = session.model_copy(update=told)
+        if self.action in ("pause", "resume"):
+            return decided.model_copy(update={"paused": self.action == "pause"})
         if self.action == "autonomy":
             return decided.model_copy(update={"autonomy": self.text})
         if self.action == "redirect":
@@ -442,7 +446,7 @@ class SessionFinished(_Event):
 
     def applied_to(self, session: Session) -> Session:
         ended = {"status": self.status, "reason": self.reason, "coverage": self.coverage}
-        return session.model_copy(update=ended)
+        return session.model_copy(update=ended | {"paused": False})
 
 
 Event = Annotated[

@@ -68,7 +68,6 @@ class Gates:
         self._deferred: list[Callable[[], None]] = []
         self.by_hand: dict[str, str] = {}
         """Subtask -> the source that a human wrote and nobody has judged yet."""
-        self.paused = False
         self.waited_s = 0.0
         """Time spent waiting for a human, which no limit counts."""
 
@@ -81,12 +80,16 @@ class Gates:
             Overtaken: the step's generation is gone.
             Denied: a deny rule names the action.
         """
-        if action in self._deny:
+        if self.denies(action):
             what = "ask a model" if action == "network" else action
             raise Denied(f"a rule denies this run to {what}", where="autonomy.deny")
         step = self._step
         if step is not None and step.generation != self._record.session.generation:
             raise step.cause or Stopped("overtaken")
+
+    def denies(self, action: Action) -> bool:
+        """Does a rule deny this run that?"""
+        return action in self._deny
 
     @property
     def redirected(self) -> bool:
@@ -94,14 +97,17 @@ class Gates:
         return self._step is not None and isinstance(self._step.cause, Redirected)
 
     @asynccontextmanager
-    async def step(self, subtask: str = "") -> AsyncIterator[None]:
-        """One step of the work on `subtask`; begins after a pause has ended.
+    async def step(self, subtask: str = "", *, pausable: bool = True) -> AsyncIterator[None]:
+        """One step of the work on `subtask`.
+
+        Args:
+            pausable: it begins after a pause has ended.
 
         Raises:
             Overtaken: it was cancelled or turned back, or the run is to end.
             LimitReached: nobody ended the pause within the idle limit.
         """
-        await self._after_pause(subtask)
+        await (self._after_pause(subtask) if pausable else self._wait(lambda: True))
         task = asyncio.current_task()
         assert task
         self._step = step = _Step(subtask, self._record.session.generation, task)
@@ -127,6 +133,11 @@ class Gates:
             self._record.emit(events.PlanApproved(who=self.mode))
         await self._wait(lambda: self._decided or bool(self.by_hand))
         return next((subtask for subtask in self._open if not _proposed(subtask)), None)
+
+    @property
+    def paused(self) -> bool:
+        """Has a human paused the run?"""
+        return self._record.session.paused
 
     # what a human's commands do ----------------------------------------------------------------
 

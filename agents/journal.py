@@ -6,7 +6,9 @@ write) is cut off when the journal is opened again.
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -93,24 +95,38 @@ def path_of(project: Path, session: str) -> Path:
 
 def sessions(project: Path) -> list[str]:
     """Sessions that have a journal here, the one written last first."""
-    paths = path_of(project, "x").parent.parent.glob("*/events.jsonl")
-    begun = [path for path in paths if path.stat().st_size]
-    return [
-        path.parent.name for path in sorted(begun, key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    ]
+    written: dict[str, int] = {}
+    for path in path_of(project, "x").parent.parent.glob("*/events.jsonl"):
+        with suppress(OSError):  # gone meanwhile
+            found = path.stat()
+            if stat.S_ISREG(found.st_mode) and found.st_size:
+                written[path.parent.name] = found.st_mtime_ns
+    return sorted(written, key=lambda name: written[name], reverse=True)
 
 
 def read(path: Path) -> Iterator[Event]:
     """The events of a journal, in order, brought to this version; without a torn last line.
 
     Raises:
-        UsageError: a line is of a newer version, or is no event; says which.
-        OSError: the file cannot be read.
+        UsageError: a line is of a newer version, is no event, or is not the next one; says which.
+        EnvironmentFault: the file cannot be read.
     """
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.endswith(b"\n"):
-                yield _event(line, f"{path}:{number}")
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.endswith(b"\n"):
+                    yield _numbered(_event(line, f"{path}:{number}"), number, f"{path}:{number}")
+    except OSError as error:
+        raise EnvironmentFault(
+            "the session's journal cannot be read", where=str(path), why=error.strerror or str(error)
+        ) from error
+
+
+def _numbered(event: Event, number: int, where: str) -> Event:
+    """The event, which must be the one of that number: lines may be lost, doubled or moved."""
+    if event.seq != number:
+        raise _damaged(where, f"event {event.seq} stands where {number} should")
+    return event
 
 
 def _event(line: bytes, where: str) -> Event:
@@ -135,9 +151,11 @@ def _migrated(line: bytes, where: str, fault: ValidationError) -> Event:
             data = MIGRATIONS[old](data)
         return parse(json.dumps(data))
     except (ValueError, TypeError, KeyError):
-        raise UsageError(
-            "the journal is damaged", where=where, why=_first_line(fault), advice="start a new session"
-        ) from fault
+        raise _damaged(where, _first_line(fault)) from fault
+
+
+def _damaged(where: str, why: str) -> UsageError:
+    return UsageError("the journal is damaged", where=where, why=why, advice="start a new session")
 
 
 def _first_line(fault: ValidationError) -> str:

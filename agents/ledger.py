@@ -5,7 +5,7 @@ iteration without a commit and either adopts the branch's tip or makes the commi
 """
 
 from stitch_tui.agents import events
-from stitch_tui.agents.gates import Overtaken
+from stitch_tui.agents.gates import Gates, Overtaken
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import UsageError
@@ -15,10 +15,10 @@ from stitch_tui.tools.verdict import Verdict
 
 
 class Ledger:
-    """Iterations of one session."""
+    """Iterations of one session; nothing but this moves its branch, and it asks the gates each time."""
 
-    def __init__(self, record: Record, workspace: Workspace) -> None:
-        self._record, self._workspace = record, workspace
+    def __init__(self, record: Record, workspace: Workspace, gates: Gates) -> None:
+        self._record, self._workspace, self._gates = record, workspace, gates
 
     def begin(self, subtask: str, kind: Kind) -> int:
         """Start the next iteration; its number."""
@@ -38,13 +38,23 @@ class Ledger:
         )
 
     def commit(self, number: int) -> None:
-        """Commit an iteration that has ended."""
+        """Commit an iteration that has ended.
+
+        Raises:
+            Overtaken: the step's generation is gone.
+            Denied: a rule denies commits.
+        """
+        self._gates.check("commit")
         self._record.emit(events.CommitIntended(iteration=number, parent=self._workspace.tip))
         sha, subject = self._workspace.commit(self._record.session, number)
         self._record.emit(events.IterationCommitted(iteration=number, sha=sha, subject=subject))
 
     def close(self, cause: Overtaken) -> None:
-        """End the iteration that is under way, if one is, and commit what there is of it."""
+        """End the iteration that is under way, if one is, and commit what there is of it.
+
+        Raises:
+            Denied: a rule denies commits.
+        """
         pending = self._record.session.pending
         if pending is None:
             return
@@ -55,12 +65,22 @@ class Ledger:
         self.commit(pending.number)
 
     def restore(self, number: int) -> None:
-        """Commit the files of an earlier iteration anew."""
+        """Commit the files of an earlier iteration anew.
+
+        Raises:
+            Denied: a rule denies commits.
+        """
+        self._gates.check("commit")
         decisions = "; ".join(self._record.session.undelivered)
         self._adopt_repeat(self._workspace.restore(number, decisions))
 
     def seal(self) -> str:
-        """See that the branch ends with the best iteration; the name of its last commit, or empty."""
+        """See that the branch ends with the best iteration; the name of its last commit, or empty.
+
+        Where a rule denies commits, it ends with what it ends with.
+        """
+        if self._gates.denies("commit"):
+            return ""
         sealed = self._workspace.seal()
         if sealed is None:
             return ""
@@ -73,6 +93,7 @@ class Ledger:
 
         Raises:
             UsageError: the branch holds a commit that is not this session's next one.
+            Denied: a commit is missing, and a rule denies commits.
         """
         for commit in self._workspace.commits_after(self._record.session.tip):
             pending, entry = self._record.session.pending, commit.iteration

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
-from stitch_tui.tools.locks import acquire, try_lock
+from stitch_tui.tools.locks import acquire, is_held
 from stitch_tui.tools.paths import runtime_dir
 
 PATIENCE_S = 0.5
@@ -115,18 +115,18 @@ async def claimed(project: Path) -> AsyncIterator[Presence]:
 
 
 def running(project: Path) -> Engine | None:
-    """The engine that runs in the project, if one does."""
+    """The engine that runs in the project, if one does; looking writes nothing.
+
+    Raises:
+        EnvironmentFault: it cannot be told.
+    """
     lock = _note(project).with_suffix(".lock")
-    if not lock.exists():
-        return None
     try:
-        free = try_lock(lock, shared=True)
-    except FileNotFoundError:  # the engine that could not begin has just taken its folder away
-        return None
-    if free is None:
-        return _read(project)
-    os.close(free)
-    return None
+        return _read(project) if is_held(lock) else None
+    except OSError as error:
+        raise EnvironmentFault(
+            "it cannot be told whether an engine runs here", where=str(lock), why=error.strerror or str(error)
+        ) from error
 
 
 def connect(engine: Engine) -> socket.socket:

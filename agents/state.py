@@ -250,6 +250,8 @@ class Session(_Data):
     """How much the run asks: ``ask-each``, ``ask-plan`` or ``auto``."""
     generation: int = 0
     """Changes on redirect and stop; a command for an older one is refused."""
+    paused: bool = False
+    """A human paused it; a kill does not end that, the session's end does."""
     undelivered: tuple[str, ...] = ()
     """Decisions that no commit has told of yet."""
     plan: Plan | None = None

@@ -50,7 +50,7 @@ class Workflow:
         self._record, self._brief, self._workspace = record, brief, workspace
         self._cast, self._verifier = cast, verifier
         self._gates, self._hand, self._settings = gates, hand, settings
-        self._ledger = Ledger(record, workspace)
+        self._ledger = Ledger(record, workspace, gates)
         self._started = monotonic()
 
     async def run(self) -> ExitCode:
@@ -163,9 +163,10 @@ class Workflow:
     async def _judge(self, id: str, candidate: Candidate, kind: Kind) -> None:
         number = self._begin(id, kind)
         self._check_write()
-        source = self._workspace.write_candidate(id, candidate)
+        source = self._workspace.kernel_path(id)
         self._record.emit(
-            events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name)
+            events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name),
+            lambda: self._workspace.write_candidate(id, self._announced(number)),
         )
         self._enter(id, SubtaskState.CHECKING)
         if candidate.refused:
@@ -174,7 +175,6 @@ class Workflow:
             verdict = await self._verifier.verify(number, self._subtask(id), source)
         outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)), kind)
         self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
-        self._gates.check("commit")
         self._ledger.commit(number)
 
     def _code_brief(self, id: str) -> CodeBrief:
@@ -221,7 +221,6 @@ class Workflow:
                 bundle = self._workspace.write_bundle(self._session)
                 verdict = await self._verifier.verify_program(number, bundle)
                 self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
-                self._gates.check("commit")
                 self._ledger.commit(number)
                 if not verdict.correct:
                     await self._reopen_guilty(number, verdict)
@@ -270,6 +269,12 @@ class Workflow:
 
     def _subtask(self, id: str) -> Subtask:
         return self._session.subtask(id)
+
+    def _announced(self, number: int) -> Candidate:
+        """An iteration's candidate as the journal holds it, secrets masked."""
+        announced = self._session.iteration(number).candidate
+        assert announced
+        return announced
 
     def _check_write(self) -> None:
         """Pass, immediately before a file is written; what a human wrote there meanwhile is not lost."""

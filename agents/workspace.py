@@ -43,15 +43,13 @@ class Workspace:
         self.tip = started.sha
         """The branch's last commit."""
 
-    def write_candidate(self, subtask: str, candidate: Candidate) -> Path:
-        """Put an attempt where a human can see and edit it; the path of its ``.cu``."""
-        path = self._kernel_path(subtask)
-        self._put(path, candidate.source.encode(), "cannot write a candidate")
-        return path
+    def write_candidate(self, subtask: str, candidate: Candidate) -> None:
+        """Put an attempt, which the journal knows already, where a human can see and edit it."""
+        self._put(self.kernel_path(subtask), candidate.source.encode(), "cannot write a candidate")
 
     def edited(self, session: Session, subtask: Subtask) -> str:
         """A subtask's ``.cu`` as a person left it; empty when it is the engine's, or was judged already."""
-        path = self._kernel_path(subtask.id)
+        path = self.kernel_path(subtask.id)
         try:
             data = path.read_bytes()
         except OSError:
@@ -65,7 +63,8 @@ class Workspace:
         text = data.decode(errors="replace")
         return "" if data == self._written.get(path) or text in sources or not text.strip() else text
 
-    def _kernel_path(self, subtask: str) -> Path:
+    def kernel_path(self, subtask: str) -> Path:
+        """Where a subtask's ``.cu`` lies for a human to edit."""
         return self.folder / "kernels" / f"{subtask}.cu"
 
     def _put(self, path: Path, data: bytes, what: str) -> None:

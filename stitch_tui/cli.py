@@ -3,10 +3,12 @@
 ``stitch --auto [REF]`` stands before any subcommand; it is read as the hidden command ``run``.
 """
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +44,8 @@ app = typer.Typer(
 )
 # typer carries its own copy of click's exceptions since 0.26; the public name leads to the base of both.
 _ParseError = typer.BadParameter.__mro__[2]
+_UNWRITABLE = {errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG}
+"""What printing raises; every other file names itself in its error."""
 
 AUTO_HELP = "Run headless: stitch --auto [REF] [OPTIONS]; see stitch --auto --help."
 PLAIN_HELP = "The running session as lines, steered by typed ones: for screen readers and dumb terminals."
@@ -58,9 +62,45 @@ No engine runs in this directory.
 
 def main() -> None:
     """The ``stitch`` command."""
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # replaced only in tests
-    sys.exit(invoke(sys.argv[1:]))
+    sys.exit(_delivered(invoke(sys.argv[1:])))
+
+
+def _open_streams() -> None:
+    """Put a null device where a standard stream is closed: else the next file would take its place."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
+
+
+def _delivered(code: int) -> int:
+    """The exit code, once what was printed has left: a reader may go away, a full disk is an error."""
+    error = _refusal()
+    return code if error is None or isinstance(error, BrokenPipeError) else code or _undelivered(error)
+
+
+def _refusal() -> OSError | None:
+    """Why what was printed cannot leave; then nothing is printed any more."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
+
+
+def _undelivered(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.GOAL_NOT_MET
+    _complain(f"the output cannot be written: {error.strerror}")
+    return ExitCode.ENVIRONMENT
 
 
 def invoke(arguments: Sequence[str]) -> int:
@@ -168,9 +208,9 @@ def _run_first(words: list[str]) -> list[str]:
 
 def _report(error: Exception, debug: bool) -> int:
     """Say what went wrong on one line; the exit code."""
-    if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.GOAL_NOT_MET
+    if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
+        _refusal()
+        return _undelivered(error)
     if debug:
         typer.echo(redacted("".join(traceback.format_exception(error))), err=True, nl=False)
     if isinstance(error, StitchError):
@@ -205,4 +245,5 @@ def _log(error: Exception) -> str:
 
 
 def _complain(text: str) -> None:
-    typer.echo(f"stitch: {one_line(redacted(text))}", err=True)
+    with suppress(OSError):  # nobody hears it; the exit code still tells
+        typer.echo(f"stitch: {one_line(redacted(text))}", err=True)

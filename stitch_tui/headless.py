@@ -4,12 +4,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import IO
 
-from stitch_tui.agents import events, goal
+from stitch_tui.agents import events, goal, journal
 from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
 from stitch_tui.plain_text import columns, count, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
@@ -47,11 +48,10 @@ class NdjsonPrinter:
         """Say how a run ended that could not begin, or could not write its own last event."""
         try:
             yield
-        except BrokenPipeError:
-            raise
         except Exception as error:
             if not isinstance(self._last, events.SessionFinished):
-                self._explain(error)
+                with suppress(OSError):  # the first error is the one to report
+                    self._explain(error)
             raise
 
     def _explain(self, error: Exception) -> None:
@@ -74,12 +74,19 @@ class PlainPrinter:
 
     Args:
         live: on a terminal, say what goes on in a line that changes.
+        project: where the journal of a session lies that is taken up; what it tells is not printed again.
     """
 
     def __init__(
-        self, progress: IO[str] | None = None, answer: IO[str] | None = None, *, live: bool = True
+        self,
+        progress: IO[str] | None = None,
+        answer: IO[str] | None = None,
+        *,
+        live: bool = True,
+        project: Path | None = None,
     ) -> None:
         self._progress, self._answer = progress or sys.stderr, answer or sys.stdout
+        self._project = project
         self._session = Session()
         self._failure = ""
         self._live = live and self._progress.isatty() and os.environ.get("TERM") != "dumb"
@@ -93,9 +100,12 @@ class PlainPrinter:
             self.doing("")
 
     def __call__(self, event: events.Event) -> None:
-        self._session = event.applied_to(self._session)
+        if isinstance(event, events.SessionResumed) and self._project and not self._session.id:
+            self._session = events.fold(journal.read(journal.path_of(self._project, event.session)))
+        else:
+            self._session = event.applied_to(self._session)
         for line in self._lines(event):
-            print(f"{CLEAR if self._live else ''}{one_line(line)}", file=self._progress, flush=True)
+            self._say(f"{CLEAR if self._live else ''}{one_line(line)}\n")
         if isinstance(event, events.SessionFinished):
             self.doing("")
             for line in summary(self._session, event, told=self._failure):
@@ -106,7 +116,12 @@ class PlainPrinter:
         """On a terminal, say what goes on now, in a line that the next one replaces."""
         if self._live:
             room = max(shutil.get_terminal_size().columns - 1, 1)
-            print(f"{CLEAR}{one_line(text)[:room]}", end="", file=self._progress, flush=True)
+            self._say(f"{CLEAR}{one_line(text)[:room]}")
+
+    def _say(self, text: str) -> None:
+        """Progress is for whoever looks: without anyone the answer is printed all the same."""
+        with suppress(OSError):
+            print(text, end="", file=self._progress, flush=True)
 
     @singledispatchmethod
     def _lines(self, event: events.Event) -> Iterator[str]:
@@ -144,6 +159,8 @@ class PlainPrinter:
     @_lines.register
     def _(self, event: events.SessionResumed) -> Iterator[str]:
         yield _labelled("goes on", f"session {event.session} on {event.device}")
+        if self._session.paused:
+            yield _labelled("paused", "as it was when its engine was killed; end that with: stitch resume")
 
     @_lines.register
     def _(self, event: events.Decision) -> Iterator[str]:

@@ -124,8 +124,12 @@ class JournalFeed:
         self.trouble = ""
 
     async def run(self, board: Board) -> None:
-        async for event in _in_slices(_read(self._path)):
-            board.add(event)
+        try:
+            async for event in _in_slices(_read(self._path)):
+                board.add(event)
+        except StitchError as error:
+            self.trouble = str(error)
+            return
         if not board.finished:
             self.trouble = "as its journal stood: nothing is followed here"
 

@@ -7,12 +7,13 @@ another host: a page from elsewhere reaches neither the screens nor their websoc
 import hmac
 import secrets
 import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from textual_serve.server import Server
+
+from stitch_tui.tools.own_process import STITCH
 
 COOKIE = "stitch"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -27,7 +28,7 @@ class Guarded(Server):
     """
 
     def __init__(self, host: str, port: int, token: str = "") -> None:
-        command = shlex.join([sys.executable, "-m", "stitch_tui"])
+        command = shlex.join(STITCH)
         super().__init__(command, host=host, port=port, title="stitch")
         self.token = token or secrets.token_urlsafe(24)
         self._hosts = {urlsplit(self.public_url).netloc}

@@ -35,6 +35,27 @@ def try_lock(path: Path, *, shared: bool = False) -> int | None:
         os.close(descriptor)
 
 
+def is_held(path: Path) -> bool:
+    """Does anybody hold the lock on `path` alone?  Changes nothing, and needs to read the file only.
+
+    Raises:
+        OSError: the file is there and cannot be asked.
+    """
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if _names(path, descriptor):
+                return False
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+
+
 def _names(path: Path, descriptor: int) -> bool:
     """Is the open file still the one of that name?"""
     try:

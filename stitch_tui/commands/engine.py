@@ -67,14 +67,11 @@ def plain() -> int:
 
 def stop(json: Json = False) -> None:
     """End the run and wait until it has ended; the branch ends with the best iteration."""
-    import os
-    import signal
-
     from stitch_tui.session import found
 
     engine = found(Path.cwd())
     if not engine.session:  # still opening the reference: there is no run to stop yet
-        os.kill(engine.pid, signal.SIGTERM)
+        _end(engine.pid)
         say_json({"stopped": engine.pid}) if json else say(f"stopped pid {engine.pid}, which was starting")
         return
     finished = asyncio.run(_stop(engine))
@@ -128,6 +125,22 @@ async def _watch(show: Callable[["Event"], None]) -> int:
     return code
 
 
+def _end(pid: int) -> None:
+    """Have an engine that starts end, and wait for that."""
+    import os
+    import select
+    import signal
+    from contextlib import suppress
+
+    with suppress(ProcessLookupError):  # it has ended already
+        watched = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(watched, signal.SIGTERM)
+            select.select([watched], [], [])
+        finally:
+            os.close(watched)
+
+
 async def _stop(engine: "Engine") -> Any:
     """Stop the run; its last event."""
     from stitch_tui.agents.commands import Attach, Reply, Stop
@@ -152,7 +165,7 @@ def _data(engine: "Engine | None", session: "Session | None") -> dict[str, Any]:
     if session is None:
         return shown
     subtasks = [s.model_dump(mode="json", exclude={"region"}) for s in session.subtasks]
-    told = {"id", "reference", "device", "branch", "status", "reason", "generation", "coverage"}
+    told = {"id", "reference", "device", "branch", "status", "reason", "paused", "generation", "coverage"}
     named = session.model_dump(mode="json", include=told)
     return shown | named | {"iterations": len(session.iterations), "subtasks": subtasks}
 
@@ -163,7 +176,8 @@ def _describe(engine: "Engine | None", session: "Session | None") -> None:
     if session is None:
         say("no session yet" if not engine else "")
         return
-    state = f"running as pid {engine.pid}" if engine else f"{session.status}: {session.reason}"
+    paused = ", paused" if session.paused else ""
+    state = f"running as pid {engine.pid}{paused}" if engine else f"{session.status}: {session.reason}"
     if not engine and session.status == "running":
         state = "its engine was killed; go on with: stitch --auto --resume"
     say(f"session {session.id}: {state}")

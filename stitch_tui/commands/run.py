@@ -50,8 +50,9 @@ def run(
     from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 
     if detach:
-        return _detach(_request(reference, resume, device, sets), json)
-    emit = NdjsonPrinter() if json else PlainPrinter()
+        with _signals():
+            return _detach(_request(reference, resume, device, sets), json)
+    emit = NdjsonPrinter() if json else PlainPrinter(project=Path.cwd())
     with emit.ending(), _signals():
         return _run(_request(reference, resume, device, sets), emit)
 

@@ -108,7 +108,11 @@ class StartScreen(Screen[None]):
         """List the sessions and references of the project, and what runs."""
         if not self.is_current:
             return
-        found = await asyncio.to_thread(self._found)
+        try:
+            found = await asyncio.to_thread(self._found)
+        except StitchError as error:
+            self._say(str(error), bad=True)
+            return
         if found != (self._engine, self._known, self._references) or not self._list.option_count:
             self._engine, self._known, self._references = found
             self._fill()

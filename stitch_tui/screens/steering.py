@@ -166,7 +166,7 @@ class Steering(Screen[None]):
             self.order(lambda g: Reorder(subtask=subtask.id, position=place + 1, generation=g))
 
     def action_pause(self) -> None:
-        if self.board.paused:
+        if self.board.session.paused:
             self.order(lambda g: Resume(generation=g))
         else:
             self.order(lambda g: Pause(generation=g))

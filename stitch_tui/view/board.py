@@ -69,7 +69,6 @@ class Board:
         self.notes: deque[Note] = deque(maxlen=NOTES)
         self.attempts: dict[str, list[int]] = {}
         """Subtask id (empty: the program) -> numbers of its iterations."""
-        self.paused = False
         self.finished: events.SessionFinished | None = None
         self.seq = 0
         self.changes = 0
@@ -119,14 +118,13 @@ class Board:
             case events.Retrieved():
                 self._note("docs", f"{event.subtask or event.role}: {event.sentence}", event)
             case events.Decision():
-                self.paused = event.action == "pause" or (self.paused and event.action != "resume")
                 self._note("decision", event.sentence, event)
             case events.Warned():
                 self._note("warning", event.text, event)
             case events.Failed():
                 self._note("error", event.text, event)
             case events.SessionResumed():
-                self.finished, self.paused = None, False
+                self.finished = None
             case events.SessionFinished():
                 self.finished, self.stream.finished = event, True
                 self._note("run", f"{event.status}: {event.reason}", event)
@@ -171,7 +169,7 @@ class Board:
         session = self.session
         if self.finished:
             return str(self.finished.status)
-        if self.paused:
+        if session.paused:
             return "paused"
         if session.plan is None:
             return "planning" if self.profile else "reading the reference"

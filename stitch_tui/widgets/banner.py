@@ -57,7 +57,7 @@ class Banner(Static):
 def _phase(board: Board, trouble: str) -> tuple[str, str]:
     if trouble:
         return f" ✗ {one_line(trouble)} ", "$gate-fail bold"
-    if board.paused and board.running:
+    if board.session.paused and board.running:
         return " ‖ paused ", "$waiting bold"
     if board.finished:
         met = board.finished.status is Status.GOAL_MET

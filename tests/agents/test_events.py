@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from stitch_tui.agents import events
 from stitch_tui.agents.schema import schema
-from stitch_tui.agents.state import SubtaskState
+from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Category
 
@@ -33,6 +33,16 @@ def test_approval_leaves_a_skipped_subtask_skipped() -> None:
     skipped = sessions.subtask("s02").model_copy(update={"state": SubtaskState.SKIPPED})
     state = events.fold(sessions.started(sessions.subtask(), skipped))
     assert [s.state for s in state.plan.subtasks] == [SubtaskState.APPROVED, SubtaskState.SKIPPED]
+
+
+def test_a_pause_outlives_the_engine_and_ends_with_the_session() -> None:
+    paused = [*sessions.started(), events.Decision(who="human", action="pause")]
+    resumed = events.SessionResumed(device="emulator")
+    other = events.Decision(who="human", action="skip", subtask="s01")
+    assert events.fold([*paused, resumed, other]).paused
+    assert not events.fold([*paused, events.Decision(who="human", action="resume")]).paused
+    ended = events.SessionFinished(status=Status.LIMIT, exit_code=5, reason="nobody decided anything")
+    assert not events.fold([*paused, ended, resumed]).paused
 
 
 def test_a_verdict_without_a_subtask_is_the_programs() -> None:

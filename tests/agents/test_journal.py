@@ -57,6 +57,24 @@ def test_listeners_see_an_event_after_it_is_on_disk_and_folded(tmp_path: Path) -
     assert record.session == events.fold(journal.read(path))
 
 
+def test_a_listener_that_fails_is_heard_of_and_hears_no_more(tmp_path: Path) -> None:
+    heard: list[int] = []
+    told: list[int] = []
+
+    def fails(event: events.Event) -> None:
+        heard.append(event.seq)
+        raise ZeroDivisionError("1/0")
+
+    record = Record(Journal(tmp_path / "events.jsonl", "x"), fails, lambda event: told.append(event.seq))
+    for event in sessions.started():
+        record.emit(event)
+    written = list(journal.read(tmp_path / "events.jsonl"))
+    assert heard == [1]
+    assert told == [event.seq for event in written] == [1, 2, 3, 4]
+    assert written[1].text == "the run goes on unheard: ZeroDivisionError: 1/0"
+    assert [str(fault) for fault in record.faults] == ["1/0"]
+
+
 def test_a_full_disk_is_one_error_and_leaves_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     script = f"""
@@ -112,6 +130,8 @@ def test_a_line_of_an_older_version_is_brought_up_to_date(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ('{"v":1,"seq":3,"type":"warning","text":"x"}', "damaged: event 3 stands where 2 should"),
+        ('{"v":1,"seq":1,"type":"warning","text":"x"}', "damaged: event 1 stands where 2 should"),
         ('{"v":2,"type":"warning","text":"x"}', "written by a newer stitch"),
         ('{"v":0,"type":"warning","text":"x"}', "the journal is damaged"),
         ('{"v":1,"type":"warning"}', "the journal is damaged: warning.text: Field required"),
@@ -121,7 +141,17 @@ def test_a_line_of_an_older_version_is_brought_up_to_date(
 )
 def test_a_line_that_cannot_be_read_is_one_error_with_its_place(tmp_path: Path, line: str, said: str) -> None:
     path = tmp_path / "events.jsonl"
-    path.write_text(f'{{"v":1,"type":"warning","text":"fine"}}\n{line}\n')
+    path.write_text(f'{{"v":1,"seq":1,"type":"warning","text":"fine"}}\n{line}\n')
     with pytest.raises(UsageError, match=said) as refused:
         list(journal.read(path))
     assert refused.value.where == f"{path}:2"
+
+
+def test_what_is_no_file_is_no_journal(tmp_path: Path) -> None:
+    path = journal.path_of(tmp_path, "x")
+    path.mkdir(parents=True)
+    assert journal.sessions(tmp_path) == []
+    with pytest.raises(EnvironmentFault, match="cannot be read: Is a directory"):
+        list(journal.read(path))
+    with pytest.raises(EnvironmentFault, match="cannot be read: No such file"):
+        list(journal.read(journal.path_of(tmp_path, "gone")))

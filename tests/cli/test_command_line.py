@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stitch_tui import __version__, cli, trust
+from stitch_tui.agents import presence
 from stitch_tui.cli import invoke
 from stitch_tui.tools.errors import EnvironmentFault, ExitCode
 
@@ -234,6 +236,46 @@ def test_a_closed_pipe_is_no_crash(project: Path) -> None:
     script = f"{sys.executable} -m stitch_tui config show 2>err | true; cat err"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=False)
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("config show >/dev/full", 3, "stitch: the output cannot be written: No space left on device\n"),
+        ("config show >&-", 0, ""),
+        ("config set limits.minutes soon 2>&-", 2, ""),
+        ("config set limits.minutes soon 2>/dev/full", 2, ""),
+    ],
+)
+def test_output_that_cannot_leave_is_no_fault_of_stitch(
+    project: Path, words: str, code: int, said: str
+) -> None:
+    env = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    script = f"{sys.executable} -m stitch_tui {words}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+def test_an_engine_whose_session_is_gone_and_a_lock_that_is_none_are_one_line(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home))
+
+    async def while_it_runs() -> None:
+        async with presence.claimed(project) as engine:
+            engine.announce("gone")
+            refused(capsys, ExitCode.ENVIRONMENT, "status")
+
+    asyncio.run(while_it_runs())
+    (project / ".stitch").mkdir(exist_ok=True)
+    lock = project / ".stitch" / "engine.lock"
+    lock.unlink(missing_ok=True)
+    lock.symlink_to("elsewhere")
+    assert "whether an engine runs" in refused(capsys, ExitCode.ENVIRONMENT, "status")
+    lock.unlink()
+    lock.mkdir()
+    assert "no engine runs" in refused(capsys, ExitCode.USAGE, "attach")
 
 
 def test_glyphs_do_not_break_a_terminal_without_them(project: Path) -> None:

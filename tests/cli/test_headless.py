@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agents"))
 
 import sessions
 
-from stitch_tui.agents import events
+from stitch_tui.agents import events, journal
+from stitch_tui.agents.journal import Journal
+from stitch_tui.agents.record import Record
 from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 from stitch_tui.plain_text import columns, printable
@@ -54,6 +57,35 @@ def test_the_end_says_what_to_do_next() -> None:
     _, answer = printed(whole_session())
     assert "next  stitch log" in answer
     assert "stitch apply" not in answer, "the program was not judged"
+
+
+def test_a_session_that_is_taken_up_is_told_from_its_journal(tmp_path: Path) -> None:
+    record = Record(Journal(journal.path_of(tmp_path, "x"), "x"))
+    *before, verdict, committed, finished, end = whole_session()
+    for event in before:
+        record.emit(event)
+    progress, answer = io.StringIO(), io.StringIO()
+    resumed = Record(
+        Journal(journal.path_of(tmp_path, "x"), "x"),
+        PlainPrinter(progress, answer, project=tmp_path),
+        session=record.session,
+    )
+    for event in (events.SessionResumed(device="emulator"), verdict, committed, finished, end):
+        resumed.emit(event)
+    assert resumed.faults == []
+    assert progress.getvalue().startswith("goes on    session x on emulator\n   2  s01      correct")
+    assert "branch stitch/test, its tip aaaaaaaaaa" in answer.getvalue()
+
+
+def test_the_answer_is_printed_where_nobody_reads_the_progress() -> None:
+    answer = io.StringIO()
+    with Path("/dev/full").open("w") as full:
+        printer = PlainPrinter(full, answer)
+        with printer.ending():
+            for event in whole_session():
+                printer(event)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # what it still holds goes nowhere
+    assert "goal met: all correct" in answer.getvalue()
 
 
 def test_an_error_is_told_once() -> None:

@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from stitch_tui.agents import detached
 from stitch_tui.cli import invoke
 from stitch_tui.commands import run
 from stitch_tui.tools.errors import StitchError
@@ -42,3 +45,54 @@ def test_a_signal_before_the_engine_runs_is_an_interruption_with_its_code(name: 
         os.kill(os.getpid(), name)
     assert stopped.value.exit_code == 128 + name
     assert signal.getsignal(name) is before
+
+
+ENDS = """
+import asyncio, os, signal
+from pathlib import Path
+from stitch_tui.agents import presence
+
+def end_in_its_own_time(begin):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    begin()
+    signal.sigwait({signal.SIGTERM})
+    sum(range(10**7))
+    Path("ended").touch()
+
+async def claim():
+    async with presence.claimed(Path.cwd()):
+        end_in_its_own_time(lambda: print(flush=True))
+"""
+"""A process that is told to end and takes a moment, as an engine does."""
+
+
+@pytest.fixture
+def root(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes import this checkout, and find a runtime folder."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(run.__file__).parents[2]))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(project.parent))
+    project.parent.chmod(0o700)
+
+
+@pytest.mark.usefixtures("root")
+def test_a_signal_to_the_starter_ends_the_engine_that_starts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "m.py").touch()
+    code = f"{ENDS}end_in_its_own_time(lambda: os.kill(os.getppid(), signal.SIGTERM))"
+    monkeypatch.setattr(detached, "COMMAND", (sys.executable, "-c", code))
+    assert invoke(["--auto", "m.py", "--detach"]) == 128 + signal.SIGTERM
+    assert (project / "ended").exists()
+
+
+@pytest.mark.usefixtures("root")
+def test_stop_waits_for_an_engine_that_still_starts(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"{ENDS}asyncio.run(claim())"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as engine:
+        assert engine.stdout
+        assert engine.stdout.readline() == b"\n"
+        assert invoke(["stop"]) == 0
+        assert (project / "ended").exists()
+    assert capsys.readouterr().out == f"stopped pid {engine.pid}, which was starting\n"

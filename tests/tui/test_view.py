@@ -1,5 +1,6 @@
 """What the screen shows, without a screen: diffs, colours, orders, the plan as text, drafts, the board."""
 
+import asyncio
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -7,12 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shown_sessions import BETTER, CODE, SESSION, beginning, in_progress, numbered
+from shown_sessions import BETTER, CODE, SESSION, beginning, emulated, in_progress, numbered
 
 from stitch_tui import clipboard
 from stitch_tui.agents import commands, events
 from stitch_tui.agents.commands import Add, Edit, Redirect, Reorder, Skip
 from stitch_tui.agents.state import Session
+from stitch_tui.link import JournalFeed
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.view import orders, plan_text
 from stitch_tui.view.alignment import Alignment, Row, diff, pairs
@@ -233,3 +235,13 @@ def test_a_copy_passes_through_tmux() -> None:
 def test_a_bar_is_as_long_as_its_share() -> None:
     assert [bar(share, 4) for share in (0, 0.5, 1, 7, -1)] == ["    ", "██  ", "████", "████", "    "]
     assert bar(1 / 32, 4) == "▏   "
+
+
+def test_a_journal_that_is_damaged_says_so_after_what_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    whole = [event.model_dump_json() for event in numbered(emulated())]
+    path.write_text("\n".join([*whole[:2], *whole[3:], ""]))
+    board, feed = Board(), JournalFeed(path)
+    asyncio.run(feed.run(board))
+    assert board.seq == 2
+    assert "the journal is damaged: event 4 stands where 3 should" in feed.trouble

@@ -1,6 +1,7 @@
 """Engines in the test's own process, their judge a recording: a session with models in a second."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,9 +51,10 @@ class Run:
         resume: str | None = None,
         wrong: Any = (),
         guilty: str = "",
+        listener: Callable[[Event], None] = lambda _: None,
         **parts: Any,
     ) -> tuple[int, list[Event]]:
-        """The same with other parts than the settings give."""
+        """The same with other parts than the settings give; `listener` hears the events too."""
         files = {"project": str(self.project.folder), "recording": str(self.project.recording)}
         script = files | {
             "script": str(self.project.folder.parent / "script.json"),
@@ -66,5 +68,10 @@ class Run:
             self.project.folder, Settings.model_validate(chosen), reference="model.py", resume=resume
         )
         made = Parts(verifier=ScriptedVerifier, workbench=RecordedWorkbench, **parts)
-        code = asyncio.run(engine.run(request, printed.append, made))
+
+        def emit(event: Event) -> None:
+            printed.append(event)
+            listener(event)
+
+        code = asyncio.run(engine.run(request, emit, made))
         return int(code), printed

@@ -3,8 +3,8 @@
 ``python scripted_engine.py SCRIPT``: the file holds project, recording, resume, settings, and
 
 * ``kill``: ``[event type, n]``: SIGKILL to itself right after the n-th event of that type, or after
-  ``prepared``, ``opened``, ``moved``: a session's first commit was made, its branch was made, and a
-  commit was made that the journal does not know yet;
+  ``prepared``, ``opened``, ``moved``, ``written``: a session's first commit was made, its branch was made,
+  a commit was made that the journal does not know yet, and a candidate's file was written;
 * ``fill``: ``[event type, n]``: the project's file system is full after the n-th event of that type;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
@@ -31,6 +31,7 @@ from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Subtask
+from stitch_tui.agents.workspace import Workspace
 from stitch_tui.headless import NdjsonPrinter
 from stitch_tui.tools.bench import Bench
 from stitch_tui.tools.bundle import read_bundle
@@ -121,7 +122,7 @@ class Killed:
         self._type, self._left = SCRIPT.get("kill") or SCRIPT.get("fill") or ("", 0)
         self.printer = NdjsonPrinter()
         if self._type in KILLED_AFTER:
-            _kill_after(KILLED_AFTER[self._type], self._left)
+            _kill_after(*KILLED_AFTER[self._type], self._left)
 
     def __call__(self, event: Event) -> None:
         self.printer(event)
@@ -138,11 +139,16 @@ def fill() -> None:
             filler.write(bytes(4096))
 
 
-KILLED_AFTER = {"prepared": "prepare_session", "opened": "open_branch", "moved": "commit"}
+KILLED_AFTER: dict[str, tuple[type, str]] = {
+    "prepared": (History, "prepare_session"),
+    "opened": (History, "open_branch"),
+    "moved": (History, "commit"),
+    "written": (Workspace, "write_candidate"),
+}
 
 
-def _kill_after(method: str, number: int) -> None:
-    called = getattr(History, method)
+def _kill_after(owner: type, method: str, number: int) -> None:
+    called = getattr(owner, method)
 
     def last(*arguments: Any, **options: Any) -> Any:
         nonlocal number
@@ -152,7 +158,7 @@ def _kill_after(method: str, number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    setattr(History, method, last)
+    setattr(owner, method, last)
 
 
 def main() -> int:

@@ -12,12 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine_here import Run
 from engine_projects import Project
 
-from stitch_tui.agents import journal
+from stitch_tui.agents import detached, journal
+from stitch_tui.agents.engine import Request
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.presence import Engine
+from stitch_tui.agents.settings import Settings
 from stitch_tui.session import Gone, connected, found
+from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.iteration import Outcome
 
 TINY = """
@@ -147,6 +151,37 @@ def test_what_keeps_a_detached_run_from_beginning_is_told_at_once(tiny: Project)
     assert "nothing_like_this" in err
     assert err.count("\n") == 1
     assert journal.sessions(tiny.folder) == []
+
+
+def test_the_engine_imports_no_module_of_the_projects(run: Run) -> None:
+    folder = run.project.folder
+    for name in ("platformdirs", "json", "stitch_tui"):
+        (folder / f"{name}.py").write_text("open('imported', 'w')\n")
+    settings = Settings.model_validate({"models": {"coder": {"provider": "openai"}}})
+    with pytest.raises(StitchError, match="no endpoint for this role"):
+        detached.start(Request(folder, settings, reference="model.py"))
+    assert not (folder / "imported").exists()
+
+
+def test_what_else_an_engine_prints_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prints = "print('hello'); print('[1]'); print('{\"session\": \"x\"}')"
+    monkeypatch.setattr(detached, "COMMAND", (sys.executable, "-c", prints))
+    assert detached.start(Request(tmp_path, Settings())) == "x"
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("print('hello'); raise MemoryError('all of it')", "while it started: MemoryError: all of it"),
+        ("import os; os.kill(os.getpid(), 9)", "while it started: signal 9"),
+    ],
+)
+def test_an_engine_that_ends_at_once_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, said: str
+) -> None:
+    monkeypatch.setattr(detached, "COMMAND", (sys.executable, "-c", ends))
+    with pytest.raises(StitchError, match=said):
+        detached.start(Request(tmp_path, Settings()))
 
 
 @pytest.mark.parametrize("words", [["attach"], ["ctl", "approve"]])

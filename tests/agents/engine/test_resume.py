@@ -6,16 +6,17 @@ import pytest
 from engine_projects import Project
 
 from stitch_tui.agents import events, journal
-from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.iteration import Kind, Outcome
 
 KILLS = [
     ("session.started", 1),
-    ("iteration.started", 1),
+    ("written", 1),
     ("verdict", 1),
     ("moved", 1),
 ]
 """Event and its count, in a run of two subtasks and the program; the fourth commit seals."""
 MORE_KILLS = [
+    ("iteration.started", 1),
     ("code.written", 1),
     ("commit.intended", 2),
     ("subtask.finished", 1),
@@ -46,7 +47,8 @@ def test_a_killed_run_completes(project: Project, kill: tuple[str, int]) -> None
     assert_whole(project)
     assert project.user_state() == before
     cancelled = [i for i in project.session.iterations if i.outcome is Outcome.CANCELLED]
-    assert len(cancelled) == (kill[0] in ("iteration.started", "code.written"))
+    assert len(cancelled) == (kill[0] in ("iteration.started", "code.written", "written"))
+    assert all(i.kind is not Kind.HUMAN for i in project.session.iterations), "nobody edited anything"
     subtasks = [i.subtask for i in project.session.iterations if i.verdict and i.subtask]
     assert subtasks == ["s01", "s02"], "an attempt with a verdict is not made again"
 

@@ -3,13 +3,20 @@
 import asyncio
 import json
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
+from engine_here import Run
 from engine_projects import Project, of_type, send, until
 
 from stitch_tui.agents import commands, events, journal
+from stitch_tui.agents.control import Control
 from stitch_tui.agents.events import Event
+from stitch_tui.agents.gates import Gates
+from stitch_tui.agents.journal import Journal
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import SubtaskState
 from stitch_tui.session import connected, found
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -37,12 +44,15 @@ def test_a_paused_run_gives_up_the_gpu_and_goes_on_when_told(project: Project) -
     assert approved.ok
     until(engine, lambda e: e.type == "subtask.updated" and e.state is SubtaskState.PAUSED)
     assert project.session.subtask("s01").state is SubtaskState.PAUSED
+    engine.kill()  # that does not end the pause
+    engine = project.start(settings=ASK_PLAN, resume="")
+    until(engine, lambda e: e.type == "subtask.updated" and e.state is SubtaskState.PAUSED)
     again, resumed = send(project, commands.Pause(generation=0), commands.Resume(generation=0))
     assert (again.ok, again.text) == (False, "the run is paused already")
     assert resumed.ok
     code, _ = finished(project, engine)
     assert code == 0
-    assert int((project.folder.parent / "script-0.released").read_text()) >= 2
+    assert int((project.folder.parent / "script-1.released").read_text()) >= 2
     told = project.commits[0].iteration.decision
     assert told == "pause by human; approve by human: as it is; resume by human"
 
@@ -182,11 +192,39 @@ def test_nobody_decides_and_the_engine_ends_resumable(project: Project) -> None:
 @pytest.mark.parametrize(
     "deny", ["commit", *(pytest.param(name, marks=pytest.mark.slow) for name in ("build", "run"))]
 )
-def test_a_deny_rule_holds_in_auto(project: Project, deny: str) -> None:
-    code, printed = project.run(settings={"autonomy": {"mode": "auto", "deny": [deny]}})
-    assert code == 6
-    assert f"denies this run to {deny}" in printed[-1].reason
-    assert bool(project.commits) == (deny != "commit")
+def test_a_deny_rule_holds_in_auto_and_when_the_session_is_taken_up(run: Run, deny: str) -> None:
+    for resume in (None, ""):
+        code, printed = run.with_settings({"autonomy": {"mode": "auto", "deny": [deny]}}, resume=resume)
+        assert code == 6
+        assert f"denies this run to {deny}" in printed[-1].reason
+        assert bool(run.project.commits) == (deny != "commit")
+
+
+def test_a_restore_is_refused_and_nothing_is_sealed_where_commits_are_denied(run: Run) -> None:
+    assert run.with_settings({}, wrong=[0])[0] == 1, "its last commit is a seal"
+    name, branch = run.project.session.id, f"refs/heads/{run.project.session.branch}"
+    seal = run.project.commits[-1]
+    git = ["git", "-C", str(run.project.folder), "update-ref", branch, seal.parent]
+    subprocess.run(git, check=True)  # as if a kill had kept the run from it
+    lines = run.project.journal.read_bytes().splitlines(keepends=True)
+    sealing = next(n for n, line in enumerate(lines) if b'"kind":"seal"' in line)
+    run.project.journal.write_bytes(b"".join(lines[:sealing]))
+
+    denied = {"autonomy": {"mode": "auto", "deny": ["commit"]}}
+    log = Journal(run.project.journal, name)
+    record = Record(log, session=run.project.session)
+    control = Control(record, Gates(record, Settings.model_validate(denied), idle))
+    refused = control.carry_out(commands.Restore(generation=0, iteration=1))
+    assert (refused.ok, "denies this run to commit" in refused.text) == (False, True)
+    log.close()
+    assert run.with_settings(denied, resume="", wrong=[0])[0] == 1
+    assert [commit.sha for commit in run.project.commits][-1] == seal.parent
+    assert run.with_settings({}, resume="", wrong=[0])[0] == 1
+    assert run.project.commits[-1].iteration.kind is Kind.SEAL
+
+
+async def idle() -> None:
+    """Nothing to release."""
 
 
 @pytest.mark.parametrize(
