@@ -164,10 +164,13 @@ def kernel_path(project: Path, session: Session, subtask: str) -> Path:
 def known(project: Path, most: int) -> Iterator[Known]:
     """The latest sessions, the one written last first; each costs two reads, however long it is."""
     for name in islice(journal.sessions(project), most):
-        with journal.path_of(project, name).open("rb") as file:
-            first = file.readline()
-            file.seek(max(file.seek(0, 2) - _END_BYTES, 0))
-            end = file.read()
+        try:
+            with journal.path_of(project, name).open("rb") as file:
+                first = file.readline()
+                file.seek(max(file.seek(0, 2) - _END_BYTES, 0))
+                end = file.read()
+        except OSError:  # gone meanwhile, or another user's
+            continue
         begun, last = _event(first), _event(end[:-1].rpartition(b"\n")[2])
         if isinstance(begun, events.SessionStarted):
             numbers = _ITERATION.findall(end)
