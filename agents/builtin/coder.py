@@ -6,6 +6,7 @@ from typing import Protocol
 
 from stitch_tui.agents.builtin import (
     cost,
+    emit,
     emit_conv,
     emit_cublas,
     emit_gemm,
@@ -79,7 +80,7 @@ def strategies(subtask: Subtask, device: str = "", *, tf32: bool = False) -> lis
 def emit_source(graph: Graph, subtask: Subtask, tune: Tune) -> str:
     """The `.cu` of one strategy; the same arguments give the same bytes."""
     emitter: Writer = _LIBRARY.get(tune.name, _EMITTER[subtask.kind])
-    return emitter.source(graph, subtask, tune, cost.sentence(graph, subtask.region))
+    return emit.without_unused(emitter.source(graph, subtask, tune, cost.sentence(graph, subtask.region)))
 
 
 def reduction_length(graph: Graph, region: Region) -> int:

@@ -11,6 +11,8 @@ from stitch_tui.agents.builtin.title import identifier
 from stitch_tui.tools.graph import DType, Graph
 
 _NUMBER = re.compile(r"_\d+$")
+_VALUE = re.compile(r"^( *const [\w ]+ (v\d+) = [^;\n]*;\n)", re.MULTILINE)
+"""A value of a kernel: its line and its name."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,19 @@ def assignments(instrs: Sequence[Instr], indices: Iterable[int], indent: str) ->
         expr = c_scalar.expression(instr, [f"v{a}" for a in instr.args])
         lines.append(f"{indent}const {instr.register.value} v{index} = {expr};")
     return lines
+
+
+def without_unused(source: str) -> str:
+    """The source without values that nothing in their kernel reads: fusion makes some superfluous."""
+    head, *kernels = source.split("__global__")
+    return "__global__".join([head, *map(_without_unused, kernels)])
+
+
+def _without_unused(kernel: str) -> str:
+    for line, name in _VALUE.findall(kernel):
+        if len(re.findall(rf"\b{name}\b", kernel)) == 1:
+            return _without_unused(kernel.replace(line, "", 1))
+    return kernel
 
 
 def kernel_name(subtask: Subtask) -> str:

@@ -1,8 +1,11 @@
 """Graphs from modules, and candidates of the built-in Coder run on the emulator against float64."""
 
 import asyncio
+import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +172,17 @@ def require_close(got: Tensor, exact: Tensor, eager: Tensor, length: int, at: st
     error, eager_error = (relative_error(x, exact) for x in (got, eager))
     limit = max(4 * eager_error, 8 * torch.finfo(got.dtype).eps * length**0.5)
     assert error <= limit, (at, error, limit)
+
+
+def can_compile(source: str) -> bool:
+    """Does nvcc find the libraries' headers that a source includes?  A toolkit may come without them."""
+    return all(map(_is_found, re.findall(r"#include <(cu\w+\.h)>", source)))
+
+
+@cache
+def _is_found(header: str) -> bool:
+    command = ["nvcc", "-x", "cu", "-E", "-", "-o", "/dev/null"]
+    done = subprocess.run(
+        command, input=f"#include <{header}>\n", capture_output=True, text=True, check=False
+    )
+    return done.returncode == 0

@@ -147,3 +147,18 @@ def test_a_call_that_does_not_fit_is_refused(
     call = Call([x[change], torch.randn(3, 4)], [torch.empty(3, 4)])
     (outcome,) = run_source(emulator, tmp_path, candidate.source, [call], Mode.FAST)
     assert outcome.rc == rc
+
+
+def test_a_value_that_its_kernel_does_not_read_is_left_out_with_what_only_it_reads() -> None:
+    kernel = """__global__ void {name}() {{
+  const float v1 = 2.0f;
+  const float v2 = v1 + 1.0f;
+  y[0] = {result};
+}}
+"""
+    source = "// v1\n" + kernel.format(name="one", result="v1") + kernel.format(name="other", result="0")
+    left = emit.without_unused(source)
+    one, other = left.split("__global__")[1:]
+    assert "v1 = 2.0f" in one
+    assert "v2" not in one
+    assert "const" not in other
