@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from stitch_tui.agents.builtin import coder
+from stitch_tui.agents.builtin import coder, emit
 from stitch_tui.agents.builtin.ir import Kind
 from stitch_tui.tools.emulator import Emulator, Mode
 from tests.agents.builtin.support import check, run_source, traced
