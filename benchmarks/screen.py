@@ -26,6 +26,7 @@ import replay
 from textual.app import App, ComposeResult
 from textual.widgets import RichLog, TextArea
 
+from stitch_tui import garbage
 from stitch_tui.agents import events
 from stitch_tui.agents.commands import Reply
 from stitch_tui.agents.settings import Settings
@@ -220,6 +221,7 @@ def in_terminal(folder: str, *words: str) -> Iterator[tuple[int, float]]:
 
 async def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
+    garbage.settle()  # as the commands that show a screen do
     result = {
         "first_paint_s": {"view": paints("view"), "start": paints()},
         "stream": await streaming(seconds),

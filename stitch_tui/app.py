@@ -17,7 +17,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.events import Key
 from textual.screen import Screen
 
-from stitch_tui import theming
+from stitch_tui import garbage, theming
 from stitch_tui.agents import journal
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
@@ -52,6 +52,7 @@ def start(project: Path, settings: Settings) -> int:
 
 
 def _run(app: "StitchApp") -> int:
+    garbage.settle()
     app.run()
     if app._exception:
         raise app._exception
