@@ -6,12 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.toolkit import Toolkit
+from stitch_tui.tools.verdict import Build
 
 Json = dict[str, Any]
 OnEvent = Callable[[str, Json], None]
+CHECK_SECONDS = 1800.0
+"""For one call of the judge: the trials of one stage together."""
+BUILD_SECONDS = 180.0
 
 
 class JudgeCall(Protocol):
@@ -43,6 +48,12 @@ class Cuda:
     @property
     def device(self) -> str:
         return f"cuda {self.name} {self.arch}"
+
+    async def build(self, source: Path) -> Build:
+        """A candidate's library for this device; errors as for `build_cuda`."""
+        return await build_cuda(
+            source, arch=self.arch, toolkit=self.toolkit, cache=self.cache, timeout=BUILD_SECONDS
+        )
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ import tempfile
 from pathlib import Path
 
 from stitch_tui.tools import launches
-from stitch_tui.tools.bench import Bench, Json
-from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Json
 from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.killed import unless_killed
 from stitch_tui.tools.verdict import Category
 
 TRIALS: Json = {"full": 0, "distributions": False, "metamorphic": False, "decorative": True}
 """One, which must fail."""
-BUILD_SECONDS = 180.0
-CHECK_SECONDS = 600.0
 
 
 async def is_still_right(bench: Bench, target: Json, name: str, hollow: str, runner: Json) -> bool | None:
@@ -27,9 +24,7 @@ async def is_still_right(bench: Bench, target: Json, name: str, hollow: str, run
         path = Path(folder) / name
         path.write_text(hollow, encoding="utf-8")
         if cuda := bench.cuda:
-            build = await build_cuda(
-                path, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
-            )
+            build = await cuda.build(path)
             runner = runner | {"load": build.artifact}
         else:
             assert bench.emulator

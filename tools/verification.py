@@ -17,8 +17,7 @@ from pathlib import Path
 
 from stitch_tui.tools import launches
 from stitch_tui.tools.addressed import presentable
-from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
-from stitch_tui.tools.build import build_cuda
+from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build_cache import key_of
 from stitch_tui.tools.bundle.emulation import emulated
 from stitch_tui.tools.bundle.module_text import without_loader
@@ -42,9 +41,6 @@ from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Trial, Verd
 
 __all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
 
-CHECK_SECONDS = 1800.0
-"""For one call of the judge: the trials of one stage together."""
-BUILD_SECONDS = 180.0
 EMULATED_FLOPS = 4e9
 """A region with more than this is not run at full size on the emulator (about 0.4 GFLOP/s)."""
 BELIEVED = 0.9
@@ -187,9 +183,10 @@ class _Verification:
 
     async def _passed_on_gpu(self, source: Path) -> Build | None:
         """A correct candidate's library; None for one that is not.  The baselines are warm afterwards."""
+        assert self.bench.cuda
         await self._warm_baselines()
         self._stage("build")
-        build_task = asyncio.create_task(self._nvcc(source))
+        build_task = asyncio.create_task(self.bench.cuda.build(source))
         try:
             passed = await self._emulator_stage(source)
             build = await build_task
@@ -202,13 +199,6 @@ class _Verification:
             return None
         await self._warm_baselines(wait=True)
         return build
-
-    async def _nvcc(self, source: Path) -> Build:
-        cuda = self.bench.cuda
-        assert cuda
-        return await build_cuda(
-            source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache, timeout=BUILD_SECONDS
-        )
 
     async def _warm_baselines(self, *, wait: bool = False) -> None:
         """Let the baselines compile while the candidate is built and checked; with `wait`, until they have.
