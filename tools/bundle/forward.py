@@ -1,4 +1,4 @@
-"""``ModelNew.forward`` as text: the graph in order, kernels where subtasks replace its nodes."""
+"""``ModelNew.forward`` and its ``steps`` as text: the graph in order, kernels in the place of nodes."""
 
 import keyword
 import re
@@ -15,29 +15,39 @@ _GLOBAL = {"self", "torch", "aten", "float", "getattr", "stitch_same"}
 
 
 def forward_text(program: Program, steps: Sequence[Step]) -> str:
-    """The method, indented by four spaces.
+    """Both methods, indented by four spaces.
 
     Raises:
         UsageError: the structure of inputs or outputs does not fit the graph.
     """
     arguments = arguments_of(program)
     leaves = dict(_leaves_by_source(program, arguments))
-    names = _names(program, leaves, arguments)
-    body = [*_steps(program, steps, names)]
-    uses_device = any(re.search(rf"\b{DEVICE}\b", line) for line in body)
-    uses_kernels = any(isinstance(step, Kernel) for step in steps)
-    unpacked = f"w, {'kernel' if uses_kernels else '_'}, {DEVICE if uses_device else '_'}"
+    parameters = dict(_parameters(leaves))
+    names = _names(program, parameters)
     checked = ", ".join(f"{literal(leaf)}: {leaf}" for leaf in leaves.values())
     lines = [
         "@torch.no_grad()",
         f"def forward({', '.join(['self', *arguments])}):",
         *(f"    {alias} = {name}" for name, alias in _aliases(arguments).items() if alias != name),
         *(f"    {line}" for line in _plain_values(arguments)),
-        f"    {unpacked} = self._stitch.enter(self, {{{checked}}})",
-        *(f"    {line}" for line in body),
+        f"    return self._stitch.call(self, {{{checked}}}, self.steps)",
+        "",
+        f"def steps({', '.join(['self', 'w', 'kernel', DEVICE, *parameters.values()])}):",
+        *(f"    {line}" for line in _steps(program, steps, names)),
         f"    return {_result(program, names)}",
     ]
-    return "\n".join(f"    {line}" for line in lines)
+    return "\n".join(f"    {line}" if line else "" for line in lines)
+
+
+def _parameters(leaves: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The variable that holds each input in ``steps``."""
+    taken = {*_LOCAL, *_GLOBAL}
+    for source, leaf in leaves.items():
+        name = _identifier(leaf)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        yield source, name
 
 
 def input_specs(program: Program) -> dict[str, Source]:
@@ -108,13 +118,13 @@ def _plain(path: str, structure: Structure) -> Iterator[str]:
         yield from _plain(f"{path}[{key!r}]", item)
 
 
-def _names(program: Program, leaves: Mapping[str, str], arguments: Mapping[str, Structure]) -> dict[str, str]:
+def _names(program: Program, parameters: Mapping[str, str]) -> dict[str, str]:
     """The expression of every value: ids become variables, weights ``w["layers.0.weight"]``."""
-    names = dict(leaves)
+    names = dict(parameters)
     for source in program.graph.sources:
         if source.kind is not ValueKind.INPUT:
             names[source.id] = f"w[{literal(source.target)}]"
-    taken = {*_LOCAL, *_GLOBAL, *arguments, *_aliases(arguments).values()}
+    taken = {*_LOCAL, *_GLOBAL, *parameters.values()}
     for node in program.graph.nodes:
         name = _identifier(node.id)
         while name in taken:

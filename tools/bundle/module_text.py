@@ -15,7 +15,7 @@ from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import TensorSpec, ValueKind
 
 _PARTS = Path(parts.__file__).parent
-_NAMES = ("loader.py", "module.py")
+_NAMES = ("loader.py", "replay.py", "module.py")
 RULE = "# " + "-" * 96
 FILES = 'Path(__file__).resolve().parent / "kernels"'
 """Where a bundle's ``model_new.py`` finds its kernels, as an expression."""
@@ -50,9 +50,8 @@ def _count(program: Program) -> str:
 
 
 def _module(program: Program, docstring: str) -> str:
-    loader, module = map(_part, _NAMES)
     bodies = "".join(f"{body}\n\n\n" for body in _bodies())
-    standard = "\n".join(_imports(loader, module))
+    standard = "\n".join(_imports(*map(_part, _NAMES)))
     return (
         f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n'
         f"{bodies}{RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program)}"
@@ -117,6 +116,7 @@ def _facts(program: Program) -> str:
     }
     inputs = {leaf: source.spec for leaf, source in input_specs(program).items()}
     offsets, arena = place(lifetimes(graph, schedule(graph, program.stitched)))
+    changing = tuple(graph.source[buffer].target for buffer in graph.mutations)
     kernels = "".join(_kernel(program, kernel, offsets) for kernel in program.stitched)
     lines = [
         f"mode={literal(program.reference.mode)},",
@@ -126,6 +126,8 @@ def _facts(program: Program) -> str:
         f"constants={_constants(program)},",
         f"kernels=({_indented(kernels)}),",
         f"arena_bytes={arena},",
+        *([f"changing={_python(changing)},"] if changing else []),
+        *(["random=True,"] if any(map(is_random, graph.nodes)) else []),
     ]
     return "StitchProgram(\n" + "".join(f"        {line}\n" for line in lines) + "    )"
 

@@ -24,6 +24,10 @@ and from each other: arithmetic keeps a NaN's bits, and a NaN that was read in o
 look untouched when it is written into another."""
 POISON = 0xFF
 """A NaN in every floating type, -1 in every integer type."""
+DEVICE_PAGE_BYTES = 2 << 20
+"""What a device allocation is rounded up to.  Another process maps a block of whole pages by pages, any other
+by pieces of 64 KiB: kernels that stream through such a block take twice as long (measured on an H200: 255 us
+instead of 135 us for 512 MiB, as in memory of the process's own)."""
 HOST_ARENA_BYTES = 64 << 30
 """Address space of a host arena; pages that are never touched cost nothing."""
 
@@ -116,7 +120,7 @@ class CudaArena:
         self._driver = CudaDriver()
         with torch.cuda.device(device):
             torch.zeros(1, device=device)
-            self._pointer = self._driver.allocate(nbytes)
+            self._pointer = self._driver.allocate(_aligned(nbytes, DEVICE_PAGE_BYTES))
         try:
             self._handle = self._driver.ipc_handle(self._pointer)
         except CudaDriverError:
@@ -199,5 +203,5 @@ def _pattern(start: int, end: int, device: torch.device) -> Tensor:
     return torch.where(where % 2 == 0, low, _GUARD_HIGH).to(torch.uint8)
 
 
-def _aligned(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT
+def _aligned(offset: int, to: int = ALIGNMENT) -> int:
+    return -(-offset // to) * to

@@ -16,6 +16,24 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc"),
 ]
 
+NORM = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(5, momentum=0.3)
+    def forward(self, x):
+        return F.relu(self.norm(x))
+def get_inputs():
+    return [torch.randn(3, 5)]
+"""
+DRAWN = """
+class Model(nn.Module):
+    def forward(self, x):
+        return F.dropout(x, 0.5, training=True)
+def get_inputs():
+    return [torch.randn(3, 5)]
+"""
+
 
 @pytest.fixture
 def on_gpu(load: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
@@ -101,3 +119,52 @@ def test_the_single_file_runs(
     mine, reference = names["ModelNew"]().cuda(), exported.model().cuda()
     x = torch.randn(3, 5, device="cuda")
     assert_same(mine(x), reference(x), rtol=1e-5, atol=1e-6)
+
+
+def replaying(module: Any, model: Any) -> None:
+    """Have `module` keep any graph, and call `model`'s program until it does."""
+    module.STITCH_GAIN = float("inf")
+    for _ in range(module.STITCH_PATIENCE):
+        model(torch.randn(3, 5, device="cuda"))
+    (replay,) = model._stitch.replays.values()
+    assert replay.graph is not None
+
+
+def test_a_replayed_program_equals_the_reference(gained: Any, on_gpu: Any, assert_same: Any) -> None:
+    exported, program = gained
+    module = on_gpu(render(program))
+    mine, reference = pair(module, exported)
+    replaying(module, mine)
+    inputs = [torch.randn(3, 5, device="cuda") for _ in range(4)]
+    results = [mine(x) for x in inputs]
+    for x, result in zip(inputs, results, strict=True):
+        assert_same(result, reference(x), rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        mine.gain.mul_(-3)
+        reference.gain.mul_(-3)
+    assert_same(mine(inputs[0]), reference(inputs[0]), rtol=1e-5, atol=1e-6)
+    assert_same(mine(inputs[1].t().contiguous().t()), reference(inputs[1]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_graph_counts_each_call_once(case: Any, on_gpu: Any, assert_same: Any) -> None:
+    exported = case(NORM)
+    module = on_gpu(render(exported.program([])))
+    mine, reference = pair(module, exported)
+    module.STITCH_GAIN = float("inf")
+    for number in range(6):
+        torch.manual_seed(number)
+        x = torch.randn(3, 5, device="cuda")
+        with torch.no_grad():
+            assert_same(mine(x), reference(x), rtol=1e-5, atol=1e-6)
+        assert_same(dict(mine.state_dict()), dict(reference.state_dict()), rtol=1e-5, atol=1e-6)
+    (replay,) = mine._stitch.replays.values()
+    assert replay.graph is not None
+
+
+def test_a_program_that_draws_is_launched_step_by_step(case: Any, on_gpu: Any) -> None:
+    exported = case(DRAWN)
+    module = on_gpu(render(exported.program([])))
+    mine, _ = pair(module, exported)
+    for _ in range(4):
+        mine(torch.randn(3, 5, device="cuda"))
+    assert not mine._stitch.replays

@@ -1,3 +1,6 @@
+import ctypes
+
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -5,10 +8,12 @@ from hypothesis import strategies as st
 from stitch_tui.tools.worker.abi import Call, Placed
 from stitch_tui.tools.worker.arena import (
     ALIGNMENT,
+    DEVICE_PAGE_BYTES,
     HostArena,
     Layout,
     broken_guards,
     fill_guards,
+    open_arena,
     poison,
     view,
 )
@@ -70,3 +75,14 @@ def test_a_calls_description_survives_the_trip(
     for line in call.lines():
         read.read(line.split())
     assert repr(read) == repr(call)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_device_arena_is_a_block_of_whole_pages() -> None:
+    arena = open_arena(12345, torch.device("cuda:0"))
+    base, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
+    driver, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(arena.memory.data_ptr())
+    assert driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(nbytes), address) == 0
+    assert nbytes.value % DEVICE_PAGE_BYTES == 0
+    arena.close()

@@ -1,12 +1,13 @@
-"""The reference's weights without the reference: the second part of every ``model_new.py``.
+"""The reference's weights without the reference: the third part of every ``model_new.py``.
 
-Copied into bundles like `loader`, whose names it uses.
+Copied into bundles like `loader` and `replay`, whose names it uses.
 """
 
 import hashlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,6 +25,7 @@ from stitch_tui.tools.bundle.parts.loader import (
     stitch_unpack,
     stitch_version,
 )
+from stitch_tui.tools.bundle.parts.replay import StitchReplay
 
 # ------------------------------------------------------------------------------------------------
 # Weights, checks and the choice of device: the same text in every bundle.
@@ -76,6 +78,8 @@ class StitchProgram(NamedTuple):
     constants: dict[str, Any]  # name -> list and dtype; None: an attribute of the reference
     kernels: tuple[StitchKernel, ...]
     arena_bytes: int  # of the intermediates
+    changing: tuple[str, ...] = ()  # buffers that a call changes
+    random: bool = False  # some operator draws from the generator: such a program is not replayed
 
 
 class StitchRuntime:
@@ -85,6 +89,7 @@ class StitchRuntime:
         self.program, self.constants = program, constants
         self.bindings: dict[torch.device, dict[str, StitchBinding]] = {}
         self.scratch: dict[tuple[torch.device, int], StitchScratch] = {}
+        self.replays: dict[tuple[torch.device, int], StitchReplay] = {}
         self.places: list[tuple[str, dict[str, Any], str]] = []
         self.checked: Any = None
         inputs = [spec for kernel in program.kernels for spec in kernel.inputs]
@@ -94,8 +99,25 @@ class StitchRuntime:
         """Copies and pickles load the kernels again: libraries and device memory do not travel."""
         return StitchRuntime, (self.program, self.constants)
 
-    def enter(self, model: nn.Module, inputs: dict[str, Any]) -> tuple[dict[str, torch.Tensor], Any, Any]:
-        """Check a call against what was verified: the weights by name, how to call kernels, the device."""
+    def call(self, model: nn.Module, inputs: dict[str, Any], steps: Callable[..., Any]) -> Any:
+        """Run the program: ``steps(weights by name, how to call kernels, device, *inputs)``, or its graph."""
+        named, device = self.enter(model, inputs)
+        bound = [(named[name].data_ptr(), stitch_version(named[name])) for name in self.fixed]
+
+        def run(tensors: list[torch.Tensor], apart: bool = False) -> Any:
+            return steps(named, self.caller(device, bound, apart), device, *tensors)
+
+        tensors = list(inputs.values())
+        if device.type != "cuda" or self.program.random or torch.cuda.is_current_stream_capturing():
+            return run(tensors)
+        place = (device, torch.cuda.current_stream(device).cuda_stream)
+        if (replay := self.replays.get(place)) is None:
+            replay = self.replays[place] = StitchReplay(device)
+        changing = [named[name] for name in self.program.changing]
+        return replay((self.checked, bound), run, tensors, changing)
+
+    def enter(self, model: nn.Module, inputs: dict[str, Any]) -> tuple[dict[str, torch.Tensor], torch.device]:
+        """Check a call against what was verified: the weights by name, and the device."""
         mode = self.program.mode
         if model.training != (mode == "train"):
             raise StitchError(
@@ -116,9 +138,7 @@ class StitchRuntime:
         for name, constant in self.constants.items():
             if constant.device != device:
                 self.constants[name] = constant.to(device)
-        named = weights | self.constants if self.constants else weights
-        fixed = [named[name] for name in self.fixed]
-        return named, self.caller(device, [(t.data_ptr(), stitch_version(t)) for t in fixed]), device
+        return (weights | self.constants if self.constants else weights), device
 
     def weights(self, model: nn.Module) -> list[tuple[str, dict[str, Any], str]]:
         """Name of each weight, the dictionary that holds it, its key there (torch's own walk is slow)."""
@@ -128,17 +148,21 @@ class StitchRuntime:
                     self.places += [(f"{path}.{key}" if path else key, owner, key) for key in owner]
         return self.places
 
-    def caller(self, device: torch.device, weights: list[tuple[int, int]]) -> Any:
+    def caller(self, device: torch.device, weights: list[tuple[int, int]], apart: bool) -> Any:
         """The function that the program calls its kernels with: ``kernel(id, *inputs)``.
 
-        `weights` are addresses and versions of those that kernels were bound to.
+        `weights` are addresses and versions of those that kernels were bound to; `apart`: with memory that
+        no other call uses.
         """
         if device not in self.bindings:
             self.bindings[device] = self.load(device)
         stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-        if (device, stream) not in self.scratch:
-            self.scratch[device, stream] = StitchScratch(device, stream, self.program.arena_bytes)
-        bindings, scratch = self.bindings[device], self.scratch[device, stream]
+        scratch = None if apart else self.scratch.get((device, stream))
+        if scratch is None:
+            scratch = StitchScratch(device, stream, self.program.arena_bytes)
+            if not apart:
+                self.scratch[device, stream] = scratch
+        bindings = self.bindings[device]
         scratch.see(weights)
 
         def kernel(name: str, *tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -208,3 +232,5 @@ class StitchModule(nn.Module):
                 binding.key = False
         for scratch in self._stitch.scratch.values():
             scratch.see(None)
+        for replay in self._stitch.replays.values():
+            replay.key = None

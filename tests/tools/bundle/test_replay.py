@@ -1,0 +1,112 @@
+"""When a program becomes a CUDA graph, and what of a call must not show that it did; without a GPU.
+
+The graph is a stand-in that computes on the CPU what was captured, in place as a graph does;
+``test_on_a_gpu.py`` has the real one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from stitch_tui.tools.bundle.parts.replay import STITCH_PATIENCE, StitchReplay, stitch_copied
+
+
+class Graph:
+    """Runs again what was captured, and leaves the results where they were."""
+
+    def __init__(self, run: Callable[[], torch.Tensor]) -> None:
+        self.run, self.result = run, run()
+
+    def replay(self) -> None:
+        self.result.copy_(self.run())
+
+
+class Replay(StitchReplay):
+    """With such a graph, and a pace that is set."""
+
+    paces: tuple[float, float] = (1.0, 2.0)
+    """Of the graph, of the steps: asked for in this order."""
+    captured = paced = 0
+
+    def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
+        self.inputs = [tensor.clone() for tensor in inputs]
+        graph = Graph(lambda: run(self.inputs, apart=True))
+        self.graph, self.results = graph, graph.result  # type: ignore[assignment]
+        self.captured += 1
+
+    def pace(self, call: Callable[[], Any]) -> float:
+        call()
+        self.paced += 1
+        return self.paces[(self.paced - 1) % 2]
+
+
+class Program:
+    """``x * weight + count``, counting its calls in a buffer."""
+
+    def __init__(self) -> None:
+        self.weight, self.count, self.launched = torch.tensor(2.0), torch.tensor(0.0), 0
+
+    def __call__(self, tensors: list[torch.Tensor], apart: bool = False) -> torch.Tensor:
+        self.launched += not apart
+        self.count += 1
+        return tensors[0] * self.weight + self.count
+
+
+@pytest.fixture
+def replay() -> Replay:
+    return Replay(torch.device("cpu"))
+
+
+def called(replay: Replay, program: Program, value: float, key: Any = "key") -> torch.Tensor:
+    return replay(key, program, [torch.tensor(value)], [program.count])
+
+
+def test_calls_give_the_same_before_and_after_the_graph_was_made(replay: Replay) -> None:
+    program = Program()
+    results = [called(replay, program, value) for value in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    assert replay.captured == 1
+    assert [float(result) for result in results] == [3.0, 6.0, 9.0, 12.0, 15.0]
+    assert float(program.count) == 5
+
+
+def test_steps_are_launched_until_the_weights_have_stayed_the_same(replay: Replay) -> None:
+    program = Program()
+    for key in range(3):
+        for _ in range(STITCH_PATIENCE - 1):
+            called(replay, program, 1.0, key)
+    assert replay.captured == 0
+
+
+def test_other_weights_need_another_graph_and_more_patience(replay: Replay) -> None:
+    program = Program()
+    for _ in range(STITCH_PATIENCE):
+        called(replay, program, 1.0)
+    program.weight = torch.tensor(10.0)
+    assert float(called(replay, program, 1.0, "other")) == 10 + STITCH_PATIENCE + 1
+    assert replay.graph is None
+    for _ in range(2 * STITCH_PATIENCE):
+        called(replay, program, 1.0, "other")
+    assert replay.captured == 2
+    assert replay.graph is not None
+
+
+def test_a_graph_that_is_not_faster_is_given_up(replay: Replay) -> None:
+    replay.paces = (1.0, 1.0)
+    program = Program()
+    for _ in range(4 * STITCH_PATIENCE):
+        called(replay, program, 1.0)
+    assert replay.captured == 1
+    assert replay.graph is None
+    assert replay.inputs == []
+    assert float(program.count) == 4 * STITCH_PATIENCE
+
+
+def test_results_are_copies_nested_as_they_were() -> None:
+    inner = torch.ones(2)
+    copied = stitch_copied({"a": (inner, [inner]), "b": 3, "c": None})
+    inner.zero_()
+    assert torch.equal(copied["a"][0], torch.ones(2))
+    assert isinstance(copied["a"][1], list)
+    assert (copied["b"], copied["c"]) == (3, None)

@@ -1,0 +1,104 @@
+"""A program as one CUDA graph: the second part of every ``model_new.py``, copied like `loader`."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+# ------------------------------------------------------------------------------------------------
+# The program as one CUDA graph, where that is faster: the same text in every bundle.
+
+STITCH_PATIENCE = 2
+STITCH_GAIN = 0.95
+STITCH_PACE_SECONDS = 0.01
+
+
+class StitchReplay:
+    """The program on one stream: launched step by step, or as one CUDA graph once that has proved faster.
+
+    A graph has addresses built in.  So inputs are copied to where it reads them and results from where it
+    leaves them, and other weights, or weights that are bound anew, need another graph.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.key: Any = None  # the weights that `graph` is right for
+        self.calls, self.patience = 0, STITCH_PATIENCE  # with these weights; after how many a graph is tried
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.inputs: list[torch.Tensor] = []
+        self.results: Any = None
+
+    def __call__(
+        self,
+        key: Any,
+        run: Callable[..., Any],
+        inputs: list[torch.Tensor],
+        changing: list[torch.Tensor],
+    ) -> Any:
+        """What ``run(inputs)`` returns; `changing` are the buffers that it changes."""
+        if key != self.key:
+            self.drop()
+            self.key, self.calls = key, 0
+        if self.graph is not None:
+            return self.replayed(inputs)
+        result = run(inputs)
+        self.calls += 1
+        if self.calls == self.patience:
+            self.patience *= 2  # weights that change again and again get a graph more and more seldom
+            kept = [buffer.clone() for buffer in changing]
+            self.consider(run, inputs)
+            for buffer, value in zip(changing, kept, strict=True):
+                buffer.copy_(value)
+        return result
+
+    def consider(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
+        """Keep a graph of `run` if it is faster, copies included, and can be made at all."""
+        try:
+            self.capture(run, inputs)
+            if self.pace(lambda: self.replayed(inputs)) < STITCH_GAIN * self.pace(lambda: run(inputs)):
+                return
+        except RuntimeError:  # an operator that waits for the device, or no memory for a second arena
+            torch.cuda.synchronize(self.device)
+        self.drop()
+
+    def drop(self) -> None:
+        self.graph, self.inputs, self.results = None, [], None
+
+    def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
+        self.inputs = [tensor.clone() for tensor in inputs]
+        graph = torch.cuda.CUDAGraph()
+        mode = "thread_local"
+        with torch.cuda.device(self.device), torch.cuda.graph(graph, capture_error_mode=mode):
+            self.results = run(self.inputs, apart=True)
+        self.graph = graph
+
+    def replayed(self, inputs: list[torch.Tensor]) -> Any:
+        assert self.graph is not None
+        for place, tensor in zip(self.inputs, inputs, strict=True):
+            place.copy_(tensor)
+        self.graph.replay()
+        return stitch_copied(self.results)
+
+    def pace(self, call: Callable[[], Any]) -> float:
+        """Seconds of a call among others, with the host's share: the best of three rounds."""
+
+        def spent(count: int) -> float:
+            torch.cuda.synchronize(self.device)
+            began = time.perf_counter()
+            for _ in range(count):
+                call()
+            torch.cuda.synchronize(self.device)
+            return (time.perf_counter() - began) / count
+
+        count = max(1, min(20, int(STITCH_PACE_SECONDS / spent(1))))
+        return min(spent(count) for _ in range(3))
+
+
+def stitch_copied(value: Any) -> Any:
+    """Results in memory of their own, nested as before."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {key: stitch_copied(item) for key, item in value.items()}
+    return type(value)(map(stitch_copied, value)) if isinstance(value, (tuple, list)) else value
