@@ -24,7 +24,9 @@ class StitchReplay:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.key: Any = None  # the weights that `graph` is right for
-        self.calls, self.patience = 0, STITCH_PATIENCE  # with these weights; after how many a graph is tried
+        self.patience = self.due = (
+            STITCH_PATIENCE  # calls with the same weights ahead of a graph; still to come
+        )
         self.graph: torch.cuda.CUDAGraph | None = None
         self.inputs: list[torch.Tensor] = []
         self.results: Any = None
@@ -39,12 +41,12 @@ class StitchReplay:
         """What ``run(inputs)`` returns; `changing` are the buffers that it changes."""
         if key != self.key:
             self.drop()
-            self.key, self.calls = key, 0
+            self.key, self.due = key, self.patience
         if self.graph is not None:
             return self.replayed(inputs)
         result = run(inputs)
-        self.calls += 1
-        if self.calls == self.patience:
+        self.due -= 1
+        if self.due == 0:
             self.patience *= 2  # weights that change again and again get a graph more and more seldom
             kept = [buffer.clone() for buffer in changing]
             self.consider(run, inputs)
