@@ -30,27 +30,31 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=1, help="sessions side by side; they lease the GPU to time"
     )
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of stitch")
+    parser.add_argument("--events", type=Path, help="a folder for the sessions' events")
     parser.add_argument("--table", action="store_true", help="print the README's figures and stop")
     options = parser.parse_args()
     if options.table:
         print(section())
         return 0
     names = options.names or sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    asyncio.run(run_all(names, options.iterations, options.seconds, asyncio.Semaphore(options.jobs)))
+    asyncio.run(run_all(names, options))
     return 0
 
 
-async def run_all(names: list[str], iterations: int, seconds: float, free: asyncio.Semaphore) -> None:
+async def run_all(names: list[str], options: argparse.Namespace) -> None:
+    free = asyncio.Semaphore(options.jobs)
+
     async def one(name: str) -> None:
         async with free:
-            record(await run(name, iterations, seconds))
+            record(await run(name, options))
 
     async with asyncio.TaskGroup() as group:
         for name in names:
             group.create_task(one(name))
 
 
-async def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
+async def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """One example in a repository of its own; what its events tell."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"{name}.py"
@@ -58,7 +62,8 @@ async def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
         made = await asyncio.create_subprocess_exec("git", "init", "--quiet", folder)
         assert await made.wait() == 0
         command = [sys.executable, "-m", "stitch_tui", "--auto", source.name, "--json"]
-        command += ["--set", f"limits.iterations={iterations}", "--set", f"limits.minutes={seconds / 60}"]
+        limits = [f"limits.iterations={options.iterations}", f"limits.minutes={options.seconds / 60}"]
+        command += [f"--set={setting}" for setting in (*limits, *options.set)]
         started = time.perf_counter()
         path = os.pathsep.join([str(provenance.ROOT), os.environ.get("PYTHONPATH", "")])
         pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
@@ -67,6 +72,9 @@ async def run(name: str, iterations: int, seconds: float) -> dict[str, Any]:
         )
         out, err = await process.communicate()
         taken = time.perf_counter() - started
+    if options.events:
+        options.events.mkdir(parents=True, exist_ok=True)
+        (options.events / f"{name}.jsonl").write_bytes(out)
     events = [json.loads(line) for line in out.splitlines()]
     if not events:
         raise SystemExit(f"{name}: {err.decode(errors='replace')}")
