@@ -16,8 +16,8 @@ SAME_FAILURES = 4
 IGNORED = 2
 """Recommendations in a row that were not followed."""
 
-CLEARLY_SLOWER = 0.55
-"""Speedup over PyTorch below which a kernel stays out of the program."""
+AT_THE_BOUND = 0.8
+"""Share of the device's own speed at which a kernel is not tried again: streams of data reach 0.8 to 0.9."""
 
 
 class Next(StrEnum):
@@ -90,10 +90,19 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
         return Route(Next.DONE, "functional: correct on the emulator, nothing to time")
     if spent:
         return Route(Next.DONE, _limit(len(attempts)))
+    if (share := _share_of_bound(session, subtask)) >= AT_THE_BOUND:
+        return Route(Next.DONE, f"at {share:.0%} of what the device can do")
     stale = _attempts_since_best(attempts)
     if stale >= settings.goal.stagnation:
         return Route(Next.DONE, f"no improvement in {stale} attempts")
     return Route(Next.OPTIMISE, "correct; the next strategy may be faster")
+
+
+def _share_of_bound(session: Session, subtask: Subtask) -> float:
+    """How near the best kernel is to the device's bound for the subtask; 0 where none is known."""
+    best = session.best_of(subtask)
+    timing = best.verdict.timing if best and best.verdict else None
+    return (subtask.bound_us or 0.0) / timing.candidate.median_us if timing else 0.0
 
 
 def twin(session: Session, subtask: Subtask, graph: Graph) -> Subtask | None:
@@ -106,15 +115,11 @@ def twin(session: Session, subtask: Subtask, graph: Graph) -> Subtask | None:
 
 
 def loses(session: Session, subtask: Subtask) -> str:
-    """Why the best kernel is not worth having: PyTorch is much faster on its nodes; empty when it is not.
-
-    Only a clear loss counts.  Alone in its runner, on memory mapped from the judge, a kernel took up to 1.7
-    times as long as the same kernel in the program (an H200, operands of 256 MiB and more).
-    """
+    """Why the best kernel is not worth having: PyTorch is faster on its nodes; else empty."""
     best = session.best_of(subtask)
     timing = best.verdict.timing if best and best.verdict else None
     ratio = timing.speedups.get("eager") if timing else None
-    if timing is None or ratio is None or ratio.high >= CLEARLY_SLOWER:
+    if timing is None or ratio is None or ratio.high >= 1:
         return ""
     ours, theirs = timing.candidate.median_us, timing.baselines["eager"].median_us
     return f"left to PyTorch, which is faster: {theirs:.1f} us, the best kernel {ours:.1f} us"

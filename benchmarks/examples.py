@@ -64,18 +64,21 @@ async def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
         command = [sys.executable, "-m", "stitch_tui", "--auto", source.name, "--json"]
         limits = [f"limits.iterations={options.iterations}", f"limits.minutes={options.seconds / 60}"]
         command += [f"--set={setting}" for setting in (*limits, *options.set)]
+        kept = (options.events or Path(folder)) / f"{name}.jsonl"
+        kept.parent.mkdir(parents=True, exist_ok=True)
         started = time.perf_counter()
         path = os.pathsep.join([str(provenance.ROOT), os.environ.get("PYTHONPATH", "")])
-        pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, **pipes
-        )
-        out, err = await process.communicate()
+        with kept.open("wb") as out:  # a session that is killed leaves what it has said
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=out,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            _, err = await process.communicate()
         taken = time.perf_counter() - started
-    if options.events:
-        options.events.mkdir(parents=True, exist_ok=True)
-        (options.events / f"{name}.jsonl").write_bytes(out)
-    events = [json.loads(line) for line in out.splitlines()]
+        events = [json.loads(line) for line in kept.read_text().splitlines()]
     if not events:
         raise SystemExit(f"{name}: {err.decode(errors='replace')}")
     return {"name": name, "exit_code": process.returncode, "seconds": round(taken, 1), **told(events)}

@@ -18,6 +18,7 @@ class Draft:
 
     def __init__(self, device: str, *, functional: bool) -> None:
         self._started = time.monotonic()
+        self._stages: list[tuple[str, float]] = []
         flags = (Flag.FUNCTIONAL,) if functional else ()
         self.verdict = Verdict(category=Category.CORRECT, flags=flags, device=device, summary="")
 
@@ -26,6 +27,17 @@ class Draft:
         """Of one run, as it was timed; 0: it was not."""
         timing = self.verdict.timing
         return timing.candidate.median_us / 1e6 if timing else 0.0
+
+    def stage(self, name: str) -> None:
+        """A stage begins, and the one before ends: the verdict says how long each took."""
+        self._stages.append((name, time.monotonic()))
+
+    def _stage_seconds(self) -> dict[str, float]:
+        ends = [began for _, began in self._stages[1:]] + [time.monotonic()]
+        seconds: dict[str, float] = {}
+        for (name, began), end in zip(self._stages, ends, strict=True):
+            seconds[name] = round(seconds.get(name, 0.0) + end - began, 2)
+        return seconds
 
     def update(self, **changes: Any) -> None:
         """Replace fields of the verdict."""
@@ -60,6 +72,8 @@ class Draft:
 
     def concluded(self) -> Verdict:
         """The verdict, with its summary, nearest trial and flags."""
+        if self._stages:
+            self.note({"stage_seconds": self._stage_seconds()})
         draft = self.verdict
         nearest = max(draft.trials, key=nearness, default=None)
         partial = (Flag.PARTIAL,) if draft.unchecked and draft.correct else ()

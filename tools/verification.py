@@ -208,7 +208,7 @@ class _Verification:
         if self.bench.cuda is None or not self.time_it:
             return
         params = {"target": self.target, "options": dict(self.bench.cuda.timing), "wait": wait}
-        await self.bench.judge.call("warm", params, timeout=CHECK_SECONDS)
+        await self.bench.judge.call("warm", params, timeout=CHECK_SECONDS, on_event=self._event)
 
     async def _emulator_stage(self, source: Path) -> bool:
         """Races, bounds and initialisation on small shapes, while nvcc builds and before the GPU runs it.
@@ -315,7 +315,7 @@ class _Verification:
             return False
         params = {"target": self.target, "runner": runner, "trials": trials}
         report = await unless_killed(
-            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event)
+            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self._event)
         )
         findings = [Finding.model_validate(finding) for finding in report["findings"]]
         located = await self._located(build, report["raw"])
@@ -365,7 +365,7 @@ class _Verification:
         if self.bench.cuda is None or not self.time_it:
             return
         params = {"target": self.target, "runner": runner, "options": dict(self.bench.cuda.timing)}
-        report, observed = await timed(self.bench, params, timeout=CHECK_SECONDS, on_event=self.on_event)
+        report, observed = await timed(self.bench, params, timeout=CHECK_SECONDS, on_event=self._event)
         if report["category"] != Category.CORRECT:
             findings = [Finding.model_validate(finding) for finding in report["findings"]]
             self.draft.fail(Category(report["category"]), findings)
@@ -380,6 +380,8 @@ class _Verification:
         self.draft.unchecked(*report["unchecked"])
 
     def _event(self, event: str, data: Json) -> None:
+        if event == "stage":
+            self.draft.stage(data["stage"])
         if self.on_event:
             self.on_event(event, data)
 

@@ -49,6 +49,15 @@ def test_a_timed_attempt_is_optimised_until_nothing_improves() -> None:
     assert routed(after((Outcome.KEPT, fast), *[(Outcome.SLOWER, slow)] * 2)) is Next.DONE
 
 
+@pytest.mark.parametrize(
+    ("bound_us", "then"), [(9.0, Next.DONE), (5.0, Next.OPTIMISE), (None, Next.OPTIMISE)]
+)
+def test_a_kernel_near_the_bound_of_the_device_is_good_enough(bound_us: float | None, then: Next) -> None:
+    task = sessions.subtask().model_copy(update={"bound_us": bound_us})
+    fast = sessions.attempt(1, Outcome.KEPT, sessions.verdict(speedup=2))
+    assert routed(events.fold([*sessions.started(task), *fast])) is then
+
+
 def test_the_kind_of_an_attempt_follows_from_the_one_before() -> None:
     assert route.kind_of_next(()) is Kind.DRAFT
     assert route.kind_of_next(after((Outcome.WRONG, WRONG)).iterations) is Kind.REPAIR
@@ -124,8 +133,8 @@ def test_a_subtask_of_the_same_form_as_an_ended_one_is_not_judged_again() -> Non
 def test_a_kernel_that_pytorch_outruns_is_left_to_it() -> None:
     slow = after((Outcome.KEPT, sessions.verdict(speedup=0.5)))
     assert route.loses(slow, slow.subtask("s01")).startswith("left to PyTorch, which is faster")
-    fast = after((Outcome.KEPT, sessions.verdict(speedup=0.9)))
-    assert not route.loses(fast, fast.subtask("s01"))
+    same = after((Outcome.KEPT, sessions.verdict(speedup=1.0)))
+    assert not route.loses(same, same.subtask("s01"))
     functional = after((Outcome.KEPT, CORRECT))
     assert not route.loses(functional, functional.subtask("s01"))
     nothing = events.SubtaskFinished(subtask="s01", state=SubtaskState.DONE).applied_to(slow)

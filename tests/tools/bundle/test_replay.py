@@ -32,7 +32,7 @@ class Replay(StitchReplay):
 
     def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
         self.inputs = [tensor.clone() for tensor in inputs]
-        graph = Graph(lambda: run(self.inputs, apart=True))
+        graph = Graph(lambda: run(self.inputs, object()))
         self.graph, self.results = graph, graph.result  # type: ignore[assignment]
         self.captured += 1
 
@@ -48,15 +48,15 @@ class Program:
     def __init__(self) -> None:
         self.weight, self.count, self.launched = torch.tensor(2.0), torch.tensor(0.0), 0
 
-    def __call__(self, tensors: list[torch.Tensor], apart: bool = False) -> torch.Tensor:
-        self.launched += not apart
+    def __call__(self, tensors: list[torch.Tensor], scratch: object = None) -> torch.Tensor:
+        self.launched += scratch is None
         self.count += 1
         return tensors[0] * self.weight + self.count
 
 
 @pytest.fixture
 def replay() -> Replay:
-    return Replay(torch.device("cpu"))
+    return Replay(torch.device("cpu"), 0)
 
 
 def called(replay: Replay, program: Program, value: float, key: Any = "key") -> torch.Tensor:

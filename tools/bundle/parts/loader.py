@@ -323,6 +323,11 @@ def stitch_version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
+def stitch_stream(device: torch.device) -> int:
+    """The handle of the current stream, without the object around it; 0 on a CPU."""
+    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
+
+
 def stitch_bytes(count: int, device: torch.device) -> torch.Tensor | None:
     return torch.empty(count, dtype=torch.uint8, device=device) if count > 0 else None
 

@@ -22,6 +22,7 @@ from stitch_tui.tools.bundle.parts.loader import (
     StitchScratch,
     stitch_build,
     stitch_processes,
+    stitch_stream,
     stitch_unpack,
     stitch_version,
 )
@@ -87,9 +88,10 @@ class StitchRuntime:
 
     def __init__(self, program: StitchProgram, constants: dict[str, torch.Tensor]) -> None:
         self.program, self.constants = program, constants
-        self.bindings: dict[torch.device, dict[str, StitchBinding]] = {}
-        self.scratch: dict[tuple[torch.device, int], StitchScratch] = {}
-        self.replays: dict[tuple[torch.device, int], StitchReplay] = {}
+        # By the device's index, None for the CPU, the last two by stream too.
+        self.bindings: dict[int | None, dict[str, StitchBinding]] = {}
+        self.scratch: dict[tuple[int | None, int], StitchScratch] = {}
+        self.replays: dict[tuple[int | None, int], StitchReplay] = {}
         self.places: list[tuple[str, dict[str, Any], str]] = []
         self.checked: Any = None
         inputs = [spec for kernel in program.kernels for spec in kernel.inputs]
@@ -103,16 +105,16 @@ class StitchRuntime:
         """Run the program: ``steps(weights by name, how to call kernels, device, *inputs)``, or its graph."""
         named, device = self.enter(model, inputs)
         bound = [(named[name].data_ptr(), stitch_version(named[name])) for name in self.fixed]
+        tensors, stream = list(inputs.values()), stitch_stream(device)
 
-        def run(tensors: list[torch.Tensor], apart: bool = False) -> Any:
-            return steps(named, self.caller(device, bound, apart), device, *tensors)
+        def run(tensors: list[torch.Tensor], scratch: StitchScratch | None = None) -> Any:
+            caller = self.caller(device, scratch or self.scratch_of(device, stream), bound)
+            return steps(named, caller, device, *tensors)
 
-        tensors = list(inputs.values())
         if device.type != "cuda" or self.program.random or torch.cuda.is_current_stream_capturing():
             return run(tensors)
-        place = (device, torch.cuda.current_stream(device).cuda_stream)
-        if (replay := self.replays.get(place)) is None:
-            replay = self.replays[place] = StitchReplay(device)
+        if (replay := self.replays.get((device.index, stream))) is None:
+            replay = self.replays[device.index, stream] = StitchReplay(device, self.program.arena_bytes)
         changing = [named[name] for name in self.program.changing]
         return replay((self.checked, bound), run, tensors, changing)
 
@@ -135,9 +137,7 @@ class StitchRuntime:
             for name, spec in self.program.weights.items():
                 stitch_require(name, weights.get(name), spec, device)
             self.checked = memory
-        for name, constant in self.constants.items():
-            if constant.device != device:
-                self.constants[name] = constant.to(device)
+            self.constants = {name: constant.to(device) for name, constant in self.constants.items()}
         return (weights | self.constants if self.constants else weights), device
 
     def weights(self, model: nn.Module) -> list[tuple[str, dict[str, Any], str]]:
@@ -148,21 +148,20 @@ class StitchRuntime:
                     self.places += [(f"{path}.{key}" if path else key, owner, key) for key in owner]
         return self.places
 
-    def caller(self, device: torch.device, weights: list[tuple[int, int]], apart: bool) -> Any:
+    def scratch_of(self, device: torch.device, stream: int) -> StitchScratch:
+        """The memory that calls on a stream share."""
+        if (scratch := self.scratch.get((device.index, stream))) is None:
+            scratch = StitchScratch(device, stream, self.program.arena_bytes)
+            self.scratch[device.index, stream] = scratch
+        return scratch
+
+    def caller(self, device: torch.device, scratch: StitchScratch, weights: list[tuple[int, int]]) -> Any:
         """The function that the program calls its kernels with: ``kernel(id, *inputs)``.
 
-        `weights` are addresses and versions of those that kernels were bound to; `apart`: with memory that
-        no other call uses.
+        `weights` are addresses and versions of those that kernels were bound to.
         """
-        if device not in self.bindings:
-            self.bindings[device] = self.load(device)
-        stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-        scratch = None if apart else self.scratch.get((device, stream))
-        if scratch is None:
-            scratch = StitchScratch(device, stream, self.program.arena_bytes)
-            if not apart:
-                self.scratch[device, stream] = scratch
-        bindings = self.bindings[device]
+        if (bindings := self.bindings.get(device.index)) is None:
+            bindings = self.bindings[device.index] = self.load(device)
         scratch.see(weights)
 
         def kernel(name: str, *tensors: torch.Tensor) -> list[torch.Tensor]:

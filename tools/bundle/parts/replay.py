@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from stitch_tui.tools.bundle.parts.loader import StitchScratch, stitch_stream
+
 # ------------------------------------------------------------------------------------------------
 # The program as one CUDA graph, where that is faster: the same text in every bundle.
 
@@ -21,8 +23,8 @@ class StitchReplay:
     leaves them, and other weights, or weights that are bound anew, need another graph.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, arena_bytes: int) -> None:
+        self.device, self.arena_bytes = device, arena_bytes
         self.key: Any = None  # the weights that `graph` is right for
         self.patience = self.due = (
             STITCH_PATIENCE  # calls with the same weights ahead of a graph; still to come
@@ -72,7 +74,8 @@ class StitchReplay:
         graph = torch.cuda.CUDAGraph()
         mode = "thread_local"
         with torch.cuda.device(self.device), torch.cuda.graph(graph, capture_error_mode=mode):
-            self.results = run(self.inputs, apart=True)
+            scratch = StitchScratch(self.device, stitch_stream(self.device), self.arena_bytes)
+            self.results = run(self.inputs, scratch)
         self.graph = graph
 
     def replayed(self, inputs: list[torch.Tensor]) -> Any:
