@@ -2,8 +2,8 @@
 
 ``python benchmarks/diseases.py [--only NAME] [--without-nsys] [--record FOLDER]`` needs an NVIDIA GPU, nvcc
 and ncu.  It prints what is found of each kernel of ``tests/diseases``, writes
-``benchmarks/results/diseases.json`` (not with --only) and ends with 1 when one was diagnosed wrongly.  FOLDER
-gets what the profilers said, trimmed: the tests run the rules on that.
+``benchmarks/results/diseases.json`` after each (not with --only), and ends with 1 when one was diagnosed
+wrongly.  FOLDER gets what the profilers said, trimmed: the tests run the rules on that.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import csv
 import io
 import sys
 import tempfile
+import traceback
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,18 +107,25 @@ def main() -> int:
     parser.add_argument("--without-nsys", action="store_true")
     parser.add_argument("--record", type=Path)
     options = parser.parse_args()
-    result = asyncio.run(run(options.only, options.record, nsys=not options.without_nsys))
-    if not options.only:
-        provenance.write("diseases", result)
-    return 0 if result["passed"] else 1
+    return asyncio.run(run(options.only, options.record, nsys=not options.without_nsys))
 
 
-async def run(only: str, record: Path | None, *, nsys: bool) -> dict[str, Any]:
+async def run(only: str, record: Path | None, *, nsys: bool) -> int:
     gpu, toolkit = devices()[0], await find_toolkit()
     if not nsys:
         toolkit = replace(toolkit, nsys=None)
     cases = [case for case in CASES if only in case.name]
-    rows = []
+    rows: list[dict[str, Any]] = []
+    result = {
+        "benchmark": "diseases",
+        "commit": provenance.commit(),
+        "device": str(gpu),
+        "ncu": str(toolkit.ncu),
+        "nsys": str(toolkit.nsys),
+        "versions": provenance.versions("torch"),
+        "passed": False,
+        "cases": rows,
+    }
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         cuda = Cuda(
@@ -125,20 +133,18 @@ async def run(only: str, record: Path | None, *, nsys: bool) -> dict[str, Any]:
         )
         ready = await asyncio.gather(*(prepared(stack, cuda, case, folder) for case in cases))
         for case, kernel in zip(cases, ready, strict=True):
-            row = await examined(case, kernel, record)
+            try:
+                row = await examined(case, kernel, record)
+            except Exception as error:  # whatever it is, it costs this case alone
+                traceback.print_exc()
+                row = {"case": case.name, "ok": False, "diagnosis": f"{error!r}", "profile": []}
             print(f"{'ok' if row['ok'] else 'WRONG'}  {case.name}: {row['diagnosis']}", flush=True)
             print("".join(f"      {line}\n" for line in row["profile"]), end="", flush=True)
             rows.append(row)
-    return {
-        "benchmark": "diseases",
-        "commit": provenance.commit(),
-        "device": str(gpu),
-        "ncu": str(toolkit.ncu),
-        "nsys": str(toolkit.nsys),
-        "versions": provenance.versions("torch"),
-        "passed": all(row["ok"] for row in rows),
-        "cases": rows,
-    }
+            result["passed"] = len(rows) == len(cases) and all(row["ok"] for row in rows)
+            if not only:
+                provenance.write("diseases", result)
+    return 0 if result["passed"] else 1
 
 
 @dataclass(frozen=True)
@@ -194,7 +200,9 @@ async def keep(record: Path, name: str, profile: Profile, report: Path, ncu: Pat
     if ncu is None or not report.is_file():
         return
     argv = [str(ncu), "--import", str(report), "--csv", "--page", "raw", "--print-units", "base"]
-    rows = list(csv.reader(io.StringIO((await process.run(argv, timeout=60)).stdout)))
+    table_text = (await process.run(argv, timeout=60)).stdout
+    header, *rest = csv.reader(io.StringIO(table_text[max(0, table_text.find('"ID"')) :]))
+    rows = [header, *(row for row in rest if len(row) == len(header))]
     wanted = {"ID", KERNEL, *metrics(tuple(Question))}
     columns = [at for at, cell in enumerate(rows[0]) if cell in wanted]
     with (record / f"{name}.csv").open("w", newline="") as file:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stitch_tui.agents.builtin import emit_cublas
+from stitch_tui.agents.builtin import emit_cublas, emit_tensor_cores
 from stitch_tui.agents.builtin.ir import Tune
 from stitch_tui.agents.state import Disease
 
@@ -14,12 +14,14 @@ _LIBRARY = {Disease.COMPUTE, Disease.NO_TENSOR_CORES}
 """Better instructions for the same products: the library has them, else more work on each loaded value."""
 _BIGGER_TILES = {Disease.MEMORY, Disease.UNCOALESCED, Disease.BANK_CONFLICTS}
 """More work on each value that was loaded: what a thread holds counts, the more the better."""
+_LIBRARIES = {emit_cublas.NAME, emit_tensor_cores.NAME}
+"""Strategies whose blocks are the library's affair."""
 
 
 def ordered(tunes: Sequence[Tune], disease: Disease | None) -> list[Tune]:
     """Strategies that act on the disease first; those that say nothing of it stay as they were."""
     if disease in _SMALLER_BLOCKS:
-        return sorted(tunes, key=lambda tune: (not _is_split(tune), _block(tune)))
+        return sorted(tunes, key=lambda t: (not _is_split(t), t.name in _LIBRARIES, _block(t)))
     if disease in _LIGHTER_THREADS:
         return sorted(tunes, key=_thread)
     if disease in _LIBRARY:

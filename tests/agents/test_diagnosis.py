@@ -139,6 +139,7 @@ def test_the_coder_tries_first_what_acts_on_the_disease() -> None:
     tiles.append(Tune(NAME, "", {"THREADS": 256, "PACK": 4}))
     assert order(Disease.COMPUTE) == [NAME, "128x128", "64x64", "32x32"]
     assert order(Disease.NO_TENSOR_CORES)[0] == NAME
+    assert order(Disease.SMALL_GRID) == ["32x32", "64x64", "128x128", NAME]
 
 
 def test_rows_in_parts_come_first_where_blocks_are_few() -> None:
