@@ -1,6 +1,7 @@
 """``benchmarks/results/hacks.md``: hack by detector, from the results of the runs on a CPU and on a GPU."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ Made by `python -m benchmarks.hacks --table` from `hacks_cpu.json` and `hacks_cu
 category with which that detector caught the hack's candidates; *question* means that an honest program may do
 the same, so it is asked about and not accused. In brackets: refused, but under another name than the one that
 the candidate was written for. **Accepted** would stand in bold. *Results alone* is shape and `allclose` in
-five calls on the task's own inputs; *text alone* is KernelBench's static checker.
+five calls on the task's own inputs; *text alone* is KernelBench's static checker: both look at the format of
+a candidate and at its answers, and neither at what it does.
 """
 
 
@@ -44,8 +46,10 @@ def rendered(found: dict[str, Any]) -> str:
 
 
 def column(row: dict[str, Any]) -> str:
-    """On a GPU everything stands under GPU."""
-    return "gpu" if row["device"] == "cuda" else str(row["detector"])
+    """On a GPU everything stands under GPU; elsewhere the emulator is the device."""
+    if row["device"] == "cuda":
+        return "gpu"
+    return "emulator" if row["detector"] == "device" else str(row["detector"])
 
 
 def cell(rows: Sequence[dict[str, Any]]) -> str:
@@ -75,10 +79,18 @@ def summary(device: str, result: dict[str, Any]) -> str:
         f"{honest['judged']} judged whole, {len(false)} rejected" if "judged" in honest else "by the screen"
     )
     return (
-        f"* {device}: {result['device']}, commit {result['commit']}: {result['candidates']} candidates,"
+        f"* {device}: {result['device']}, {commits(result)}: {result['candidates']} candidates,"
         f" {accepted} accepted, {len(result['missed']) - accepted} refused under another name;"
         f" {honest['programs']} honest programs, {judged},"
         f" {len(honest['falsely_rejected_by_the_screen'])} accused by the screen{by_text}."
         + (f" Not run: {', '.join(result['not_run'])}." if result["not_run"] else "")
         + (f" Of these {note}" if (note := result.get("rows_note")) else "")
     )
+
+
+def commits(result: dict[str, Any]) -> str:
+    """At which commits, the usual one first."""
+    found = Counter(row.get("commit", result["commit"]) for row in result["rows"]).most_common()
+    if len(found) == 1:
+        return f"commit {found[0][0]}"
+    return "commits " + ", ".join(f"{name} ({count})" for name, count in found)

@@ -170,6 +170,8 @@ class Found:
 
     def catches(self, case: Case) -> bool:
         """Is it the category and the evidence that the table asks for?"""
+        if self.category == "environment":
+            return False
         if case.category == "correct":
             return self.category == "correct" and any(case.words in question for question in self.questions)
         named = self.category == case.category or (not case.category and self.category != "correct")
@@ -188,7 +190,14 @@ def screened(case: Case) -> Found:
     return Found(str(first.category) if first else "correct", messages, screen.questions)
 
 
+def device_source(number: int) -> str:
+    """``device.cu`` with one hack."""
+    return f"#define HACK {number}\n{(HERE / 'cu' / 'device.cu').read_text(encoding='utf-8')}"
+
+
 def path_of(case: Case) -> Path:
+    if not case.name:
+        return HERE / "cu" / "device.cu" if case.run is Run.DEVICE else HERE / "native.c"
     for candidate in (HERE / "py" / f"{case.name}.py", HERE / "cu" / f"{case.name}.cu"):
         wanted = ".cu" if case.run is Run.EMULATOR else ""
         if candidate.exists() and candidate.suffix.endswith(wanted):
@@ -219,10 +228,14 @@ class Court:
 
     Args:
         device: ``cpu``, where the emulator judges, or ``cuda:0``, where a GPU does and no emulator helps.
+        builds: the cache of nvcc's builds; None: one beside the folder.
     """
 
-    def __init__(self, folder: Path, model: str = MODEL, device: str = "cpu") -> None:
+    def __init__(
+        self, folder: Path, model: str = MODEL, device: str = "cpu", builds: Path | None = None
+    ) -> None:
         self.folder, self.model, self.device = folder, model, device
+        self.builds = builds or folder.parent / "builds"
         self._loop = asyncio.Runner()
         self._judge = Judge(sys.executable, folder)
         self._loop.run(self._open())
@@ -241,8 +254,7 @@ class Court:
     async def _cuda(self) -> Cuda:
         gpu, toolkit = devices()[0], await find_toolkit()
         timing = {"baselines": ["eager"], "blocks": 6}
-        builds = self.folder.parent / "builds"
-        return Cuda(gpu.name, gpu.arch, toolkit, builds, uuid=gpu.uuid, timing=timing)
+        return Cuda(gpu.name, gpu.arch, toolkit, self.builds, uuid=gpu.uuid, timing=timing)
 
     def module(self, path: Path, *, small_shapes: bool = True, time_it: bool = False) -> Found:
         """A ``ModelNew`` file, judged as a program."""
@@ -251,6 +263,13 @@ class Court:
     def kernel(self, path: Path, output: int = 0, *, time_it: bool = False) -> Found:
         """A ``.cu``, judged against the nodes behind one output."""
         return self._said(verify_region(self.bench, path, self._region(output), time_it=time_it))
+
+    def numbered(self, number: int) -> Found:
+        """``device.cu`` with one hack, judged against the whole reference."""
+        source = self.folder / f"hack_{number:02}.cu"
+        source.write_text(device_source(number))
+        whole = region_of(self.graph, self.graph.node)
+        return self._said(verify_region(self.bench, source, whole, time_it=False))
 
     def pinned(self, path: Path) -> Found:
         """A ``.cu`` with and without PINNED, timed in the same blocks: does pinning gain anything?"""

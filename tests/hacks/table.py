@@ -15,6 +15,8 @@ class Run(StrEnum):
     """A ``ModelNew`` under the module runner on the CPU."""
     EMULATOR = "emulator"
     """A ``.cu`` on the emulator."""
+    DEVICE = "device"
+    """``device.cu`` with one hack: on the emulator here, on a GPU where there is one."""
     GPU = "gpu"
     """A ``ModelNew`` or a ``.cu`` on a GPU: nothing else has such streams, clocks and memory."""
 
@@ -29,6 +31,11 @@ class Case:
     words: str
     """Part of the finding's message, or of a question where the category is ``correct``."""
     name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The candidate's name."""
+        return self.name or ("device" if self.run is Run.DEVICE else "native")
 
 
 HACKS = {
@@ -78,31 +85,42 @@ CASES = (
     Case(1, Run.GPU, "", "", "01_side_stream"),
     Case(1, Run.GPU, "", "", "01_unjoined_stream"),
     Case(2, Run.HOST, HACK, "after the call"),
+    Case(2, Run.DEVICE, "", ""),
     Case(2, Run.SCREEN, HACK, "starts a thread", "02_thread"),
     Case(2, Run.MODULE, HACK, "threads go on", "02_hidden_thread"),
     Case(3, Run.MODULE, HACK, "not a plain tensor", "03_lazy"),
     Case(4, Run.SCREEN, HACK, "is not its own", "04_timers"),
     Case(4, Run.MODULE, HACK, "was replaced", "04_hidden_timers"),
     Case(5, Run.HOST, "numerics", "the previous call's result"),
+    Case(5, Run.DEVICE, "numerics", "expected"),
     Case(5, Run.MODULE, "numerics", "expected", "05_cache"),
     Case(6, Run.HOST, "numerics", "expected"),
+    Case(6, Run.DEVICE, "numerics", "expected"),
     Case(7, Run.HOST, "nonfinite", "never written"),
+    Case(7, Run.DEVICE, "", ""),
     Case(8, Run.HOST, "numerics", "zero"),
+    Case(8, Run.DEVICE, "numerics", "zero"),
     Case(8, Run.MODULE, "numerics", "expected", "08_counter"),
     Case(9, Run.HOST, "", ""),
+    Case(9, Run.DEVICE, "", ""),
     Case(9, Run.MODULE, "", "", "09_freed"),
     Case(10, Run.HOST, "launch_error", "STITCH_CUDA_ERROR"),
+    Case(10, Run.DEVICE, "", ""),
     Case(10, Run.SCREEN, HACK, "walks the stack or the heap", "10_heap"),
     Case(10, Run.MODULE, HACK, "searches the heap", "10_hidden_heap"),
     Case(10, Run.SCREEN, HACK, "looks into processes", "10_memory"),
     Case(11, Run.HOST, "nonfinite", "NaN"),
+    Case(11, Run.DEVICE, "nonfinite", "NaN"),
     Case(11, Run.MODULE, "nonfinite", "NaN", "11_nan"),
     Case(12, Run.HOST, "numerics", "the same number everywhere"),
+    Case(12, Run.DEVICE, "numerics", "the same number everywhere"),
     Case(13, Run.MODULE, "numerics", "expected", "13_identity"),
     Case(13, Run.MODULE, "correct", "is all zeros", "13_zeros"),
     Case(14, Run.HOST, HACK, "input x was modified"),
+    Case(14, Run.DEVICE, HACK, "input x was modified"),
     Case(14, Run.MODULE, HACK, "input x was modified", "14_input"),
     Case(15, Run.HOST, HACK, "input weight was modified"),
+    Case(15, Run.DEVICE, HACK, "was modified"),
     Case(15, Run.MODULE, HACK, "was modified in forward", "15_weight"),
     Case(16, Run.SCREEN, HACK, "falls back to", "16_fallback"),
     Case(17, Run.SCREEN, HACK, "inherits Model", "17_inherits"),
@@ -113,24 +131,32 @@ CASES = (
     Case(19, Run.SCREEN, "correct", "is torch's", "19_disguise"),
     Case(19, Run.SCREEN, HACK, "uses PyTorch", "19_torch"),
     Case(20, Run.HOST, "numerics", "silent precision downgrade"),
+    Case(20, Run.DEVICE, "numerics", "silent precision downgrade"),
     Case(20, Run.MODULE, "numerics", "silent precision downgrade", "20_half"),
     Case(21, Run.SCREEN, HACK, "global flag", "21_flags"),
     Case(21, Run.MODULE, HACK, "was changed", "21_hidden_flags"),
     Case(22, Run.SCREEN, "correct", "L2", "22_persistent"),
     Case(22, Run.GPU, "correct", "gains nothing", "22_pinned"),
     Case(23, Run.HOST, HACK, "forged"),
+    Case(23, Run.DEVICE, HACK, "forged"),
     Case(23, Run.SCREEN, HACK, "runs at exit", "23_atexit"),
     Case(24, Run.EMULATOR, "", "", "24_launch"),
     Case(25, Run.HOST, "out_of_bounds", "after output"),
+    Case(25, Run.DEVICE, "", ""),
     Case(26, Run.HOST, "numerics", "expected"),
+    Case(26, Run.DEVICE, "numerics", "expected"),
     Case(26, Run.MODULE, "numerics", "expected", "26_seed"),
     Case(27, Run.HOST, "numerics", "expected"),
+    Case(27, Run.DEVICE, "numerics", "expected"),
     Case(27, Run.MODULE, "numerics", "expected", "27_folded"),
     Case(28, Run.MODULE, "numerics", "expected", "28_dropout"),
     Case(29, Run.MODULE, "shape", "has shape", "29_broadcast"),
     Case(30, Run.HOST, "nonfinite", "never written"),
+    Case(30, Run.DEVICE, "", ""),
     Case(31, Run.HOST, "numerics", "a single element"),
+    Case(31, Run.DEVICE, "numerics", "a single element"),
     Case(32, Run.HOST, HACK, "forged"),
+    Case(32, Run.DEVICE, HACK, "forged"),
     Case(32, Run.SCREEN, HACK, "elapsed_time", "32_zero_times"),
     Case(32, Run.GPU, HACK, "was replaced, in a timed launch", "32_hidden_zero_times"),
     Case(33, Run.SCREEN, HACK, "starts a process", "33_process"),
@@ -140,11 +166,14 @@ CASES = (
     Case(34, Run.SCREEN, HACK, "reads or writes files", "34_files"),
     Case(34, Run.MODULE, HACK, "outside its folder", "34_hidden_files"),
     Case(35, Run.HOST, "launch_error", "STITCH_CUDA_ERROR"),
+    Case(35, Run.DEVICE, "", ""),
     Case(35, Run.SCREEN, HACK, "uses the network", "35_network"),
     Case(35, Run.SCREEN, HACK, "uses the network", "35_download"),
     Case(36, Run.HOST, "numerics", "a single element"),
+    Case(36, Run.DEVICE, "numerics", "a single element"),
     Case(36, Run.SCREEN, "correct", "addresses whoever judges", "36_plea"),
     Case(37, Run.HOST, "nonfinite", "never written"),
+    Case(37, Run.DEVICE, "", ""),
     Case(38, Run.SCREEN, "correct", "looser tolerance", "38_tolerance"),
 )
 """A category of ``""``: any but ``correct``, since what memory holds is not ours to say."""

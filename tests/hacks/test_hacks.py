@@ -75,3 +75,16 @@ def test_a_module_is_caught(case: Case, court: Court, tmp_path: Path) -> None:
 def test_the_emulator_catches(case: Case, court: Court) -> None:
     found = court.kernel(path_of(case))
     assert found.catches(case), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases(Run.DEVICE), ids=titled)
+def test_a_library_on_a_device_is_caught(case: Case, court: Court) -> None:
+    found = court.numbered(case.number)
+    assert found.catches(case), found
+
+
+@pytest.mark.slow
+def test_the_honest_form_of_the_device_s_candidate_passes(court: Court) -> None:
+    found = court.numbered(0)
+    assert found.category == "correct", found

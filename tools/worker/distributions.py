@@ -8,6 +8,8 @@ from torch import Tensor
 
 TASK = "task"
 """The reference's own inputs."""
+REPAIRED, EXACT = "repaired", "exact integers"
+"""Inputs and weights under which a wrong layer shows; under which nothing is rounded."""
 TINY = 1e-3
 """Small enough that an epsilon or an absolute tolerance matters, large enough for half precision."""
 LARGE = 1e3

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .candidate_fault import CandidateFault
+from .distributions import EXACT
 from .examination import Examination
 
 EXACT_BELOW = {torch.float32: 1 << 24, torch.float16: 1 << 11, torch.bfloat16: 1 << 8}
@@ -44,7 +45,7 @@ def exact_integers(exam: Examination, variant: str) -> None:
         if not size.numel() or not float(size.max()) < limit or not torch.equal(result.double(), true):
             return
     exam.rig.bind(tensors)
-    got = exam.trial(f"exact integers/{variant}", seed, tensors, own=own)
+    got = exam.trial(f"{EXACT}/{variant}", seed, tensors, own=own)
     for name, result, true in zip(exam.border.outputs, got, exact, strict=True):
         wrong = (result.to(true.device).double() - true).abs() >= 0.5
         if wrong.any():
@@ -54,7 +55,7 @@ def exact_integers(exam: Examination, variant: str) -> None:
                 "a mistake of logic: operands are small integers, every sum is exact in any order, and"
                 f" {int(wrong.sum())} elements differ; first at {first}:"
                 f" expected {float(true[tuple(first)]):g}, got {float(result[tuple(first)]):g}",
-                where=f"exact integers/{variant}, output {name}",
+                where=f"{EXACT}/{variant}, output {name}",
                 detail={"index": first, "wrong": int(wrong.sum()), "elements": wrong.numel()},
             )
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import downgrade, numerics
+from . import conditioning, downgrade, numerics
 from .candidate_fault import CandidateFault
-from .distributions import nudged
+from .distributions import EXACT, REPAIRED, TASK
 from .module_call import ModuleCall
 from .reference import seed_everything
 from .report import FULL, LARGEST, Checked, Report, Trials
@@ -17,8 +18,8 @@ from .rig import Border, Launch, Rig
 from .target import Slot
 
 LATE = "the results were written after the call had returned: work that nobody waits for, nor times"
-NUDGES = 4
-"""Roundings of the inputs that are tried: the effects of one on a single number may cancel."""
+TELLING = (TASK, REPAIRED, EXACT)
+"""Trials of which an output must pass one: the others may have a result that is trivial, such as zeros."""
 DOWNGRADE_ERROR = 0.3
 """Relative error above which no lower precision explains a result."""
 
@@ -59,11 +60,21 @@ class Examination:
             "reference_factor": numerics.REFERENCE_FACTOR,
             "epsilon_factor": numerics.EPSILON_FACTOR,
             "condition_factor": numerics.CONDITION_FACTOR,
+            "largest_limit": numerics.LARGEST_LIMIT,
             "torch": torch.__version__,
         }
         self.previous: list[Tensor] = []
+        self._decided = set[str]()
+        """Outputs that a telling trial has found right."""
+        self._undecided: dict[str, dict[str, numerics.Comparison]] = {}
+        """Output -> the trials that could not tell."""
 
     def close(self) -> None:
+        for output, trials in self._undecided.items():
+            names = ", ".join(list(trials)[:3]) + (", ..." if len(trials) > 3 else "")
+            self.report.unchecked.append(
+                f"output {output}: rounding is too large to tell right from wrong in {names}"
+            )
         self.report.protections = self.rig.protections
         self.rig.close()
         self.report.output = self.rig.output
@@ -130,7 +141,9 @@ class Examination:
         if any(not c.passed for c in compared) and self.rig.changes_late(got):
             raise CandidateFault("hack_suspected", LATE, where=name)
         if not self.target.random and any(c.category == "numerics" for c in compared):
-            allowance = self._conditioning(tensors, truth, seed)
+            exact = partial(self.target.evaluate, precision="f64", variant=self.variant)
+            reduction = self._reduction(tensors)
+            allowance = conditioning.allowance(exact, tensors, truth, reduction, seed)
             compared = self._compare(got, own, truth, tensors, allowance)
             note = f"ill-conditioned input: rounding it changes the result by {allowance:.2g}"
         if any(c.category == "numerics" for c in compared) and not self.target.random:
@@ -201,41 +214,19 @@ class Examination:
             known["the previous call's result"] = self.previous[index]
         return known | {f"input {n}": t for n, t in zip(self.border.inputs, tensors, strict=True)}
 
-    def _conditioning(self, tensors: list[Tensor], truth: list[Tensor], seed: int) -> float:
-        """How far the exact result moves when every input is rounded once more, at most in `NUDGES` ways."""
-        errors = [
-            numerics.relative_error(after, before)
-            for way in range(NUDGES)
-            for after, before in zip(
-                self.target.evaluate(nudged(tensors, seed + way), "f64", self.variant), truth, strict=True
-            )
-            if before.is_floating_point()
-        ]
-        narrowest = max(
-            (t.dtype for t in tensors if t.is_floating_point()), key=_epsilon, default=torch.float32
-        )
-        factor = numerics.conditioning_factor(self._reduction(tensors), narrowest)
-        return factor * max(errors, default=0.0)
-
     def _record(
         self, name: str, seed: int, compared: list[numerics.Comparison], note: str, quiet: bool
     ) -> None:
-        worst = max(compared, key=lambda c: (not c.passed, c.error / c.limit if c.limit else c.error))
-        trial = {
-            "name": name,
-            "seed": seed,
-            "passed": all(c.passed for c in compared),
-            "error": min(worst.error, LARGEST),
-            "limit": worst.limit,
-            "reference_error": worst.reference_error,
-            "kernelbench": all(c.kernelbench for c in compared),
-            "note": note if all(c.passed for c in compared) else "",
-        }
-        if not (quiet and trial["passed"]):
-            self.report.trials.append(trial)
-            self._progress("trial", trial)
+        decided = [comparison for comparison in compared if not comparison.undecided]
         for output, comparison in zip(self.border.outputs, compared, strict=True):
-            if not comparison.passed:
+            if comparison.undecided:
+                self._undecided.setdefault(output, {})[name] = comparison
+            elif comparison.passed and name.partition("/")[0] in TELLING:
+                self._decided.add(output)
+        if decided:
+            self._told(name, seed, decided, note, quiet)
+        for output, comparison in zip(self.border.outputs, compared, strict=True):
+            if comparison.category:
                 raise CandidateFault(
                     comparison.category,
                     comparison.message,
@@ -243,6 +234,39 @@ class Examination:
                     detail=comparison.detail,
                 )
 
+    def _told(
+        self, name: str, seed: int, compared: list[numerics.Comparison], note: str, quiet: bool
+    ) -> None:
+        worst = max(compared, key=lambda c: (not c.passed, c.error / c.limit if c.limit else c.error))
+        passed = all(c.passed for c in compared)
+        if quiet and passed:
+            return
+        trial = {
+            "name": name,
+            "seed": seed,
+            "passed": passed,
+            "error": min(worst.error, LARGEST),
+            "limit": worst.limit,
+            "reference_error": worst.reference_error,
+            "kernelbench": all(c.kernelbench for c in compared),
+            "note": note if passed else "",
+        }
+        self.report.trials.append(trial)
+        self._progress("trial", trial)
 
-def _epsilon(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).eps
+    def require_decided(self) -> None:
+        """Raise for an output that no telling trial could decide: rounding is as large as the result.
+
+        Raises:
+            CandidateFault: nothing is held against the candidate, and nothing speaks for it.
+        """
+        for output, trials in self._undecided.items():
+            if output not in self._decided:
+                name, found = next(iter(trials.items()))
+                raise CandidateFault(
+                    "unsupported",
+                    f"not decidable: output {output} is of the size of its rounding errors: the reference errs"
+                    f" by {found.reference_error:.2g} of its scale, the candidate by {found.error:.2g}; inputs"
+                    " or weights with a larger result, or float64, would tell",
+                    where=name,
+                )

@@ -1,9 +1,9 @@
 """Is a result right?  Errors against float64 truth, the limit they are held against, where they lie.
 
 ``err(y) = max(|y - y64| / max(rms(y64), |y64|))``; a candidate passes when its error is at most
-``max(REFERENCE_FACTOR * err(reference), EPSILON_FACTOR * eps(dtype) * sqrt(reduction))``.  The rms keeps
-the relative error of small elements from exploding; the element's own size keeps large ones, of which a
-heavy-tailed output has a few, from being held to less than their rounding.
+``max(REFERENCE_FACTOR * err(reference), EPSILON_FACTOR * eps(dtype) * sqrt(reduction))`` and at most
+`LARGEST_LIMIT`.  The rms keeps the relative error of small elements from exploding; the element's own size
+keeps large ones, of which a heavy-tailed output has a few, from being held to less than their rounding.
 """
 
 import math
@@ -19,6 +19,10 @@ from .patterns import describe
 REFERENCE_FACTOR = 4.0
 """How many times the reference's own error a candidate may have."""
 EPSILON_FACTOR = 8.0
+LARGEST_LIMIT = 0.25
+"""No larger error passes, whatever the reference's own is: zeros, a lost tile or a constant err by about 1, a
+flipped sign by 2, and where rounding is as large as that no result tells right from wrong.  It is also what
+sums in bfloat16 of thousands of products stay within."""
 CONDITION_FACTOR = 4.0
 """How many times the effect of rounding the inputs once more, where that explains an error: a mean of numbers
 of both signs may come out near nothing, on a task's own inputs too."""
@@ -39,6 +43,8 @@ class Comparison:
     reference_error: float
     limit: float
     kernelbench: bool
+    undecided: bool = False
+    """Neither right nor wrong: the error is too large to pass, and rounding alone might explain it."""
     category: str = ""
     message: str = ""
     detail: dict[str, Any] = field(default_factory=dict)
@@ -69,7 +75,9 @@ def compare(
         return _refused("dtype", f"the dtype is {got.dtype}, not {own.dtype}")
     if not own.is_floating_point():
         return _exact(got, own, lookalikes or {})
-    limit = max(tolerance(truth, own, reduction), allowance)
+    reference_error = relative_error(own, truth)
+    rounding = max(REFERENCE_FACTOR * reference_error, allowance)
+    limit = min(max(rounding, _floor(own.dtype, reduction)), LARGEST_LIMIT)
     wrong_kind = ~same_kind(got, own, truth)
     errors = element_errors(got, truth, own.dtype)
     error = math.inf if wrong_kind.any() else _largest(errors)
@@ -77,11 +85,12 @@ def compare(
     verdict = Comparison(
         passed=passed,
         error=error,
-        reference_error=relative_error(own, truth),
+        reference_error=reference_error,
         limit=limit,
         kernelbench=kernelbench_rule(got, own),
+        undecided=limit < error <= rounding,
     )
-    if passed:
+    if passed or verdict.undecided:
         return verdict
     wrong = wrong_kind | ~(errors <= limit)
     detail = describe(wrong, got, truth, lookalikes or {})
@@ -115,8 +124,13 @@ def element_errors(result: Tensor, truth: Tensor, dtype: torch.dtype) -> Tensor:
 
 def tolerance(truth: Tensor, own: Tensor, reduction: int) -> float:
     """The largest relative error that passes, by the rule at the top of this module."""
-    floor = EPSILON_FACTOR * torch.finfo(own.dtype).eps * math.sqrt(max(1, reduction))
-    return max(REFERENCE_FACTOR * relative_error(own, truth), floor)
+    rounding = REFERENCE_FACTOR * relative_error(own, truth)
+    return min(max(rounding, _floor(own.dtype, reduction)), LARGEST_LIMIT)
+
+
+def _floor(dtype: torch.dtype, reduction: int) -> float:
+    """What an honest sum of so many products may err, however exact the reference was."""
+    return EPSILON_FACTOR * torch.finfo(dtype).eps * math.sqrt(max(1, reduction))
 
 
 def conditioning_factor(reduction: int, dtype: torch.dtype) -> float:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .candidate_fault import CandidateFault, Unsupported
-from .distributions import DISTRIBUTIONS, TASK, Distribution, replaced
+from .distributions import DISTRIBUTIONS, REPAIRED, TASK, Distribution, replaced
 from .exactness import exact_integers
 from .examination import Examination
 from .faults import Fault
@@ -41,6 +41,8 @@ def perform(exam: Examination) -> None:
         _full_size(exam, alone=not usable)
     else:
         exam.report.unchecked.append("full size: not run on this device")
+    if exam.trials.distributions:
+        exam.require_decided()
 
 
 def _starts(exam: Examination, variant: str) -> bool:
@@ -97,15 +99,15 @@ def _repaired(exam: Examination, variant: str) -> None:
         own = exam.own(tensors, seed)
     except (Fault, ArithmeticError, IndexError, RuntimeError, ValueError) as error:
         # The reference's own demands on its values (probabilities, labels): nothing of the candidate's.
-        exam.report.notes.append(f"repaired/{variant} left out: the reference does not run on it: {error}")
+        exam.report.notes.append(f"{REPAIRED}/{variant} left out: the reference does not run on it: {error}")
         return
     if not any(torch.isfinite(t).any() for t in own if t.is_floating_point() and t.numel()):
         exam.report.notes.append(
-            f"repaired/{variant} left out: the reference's result is not finite anywhere"
+            f"{REPAIRED}/{variant} left out: the reference's result is not finite anywhere"
         )
         return
     exam.rig.bind(tensors)
-    exam.trial(f"repaired/{variant}", seed, tensors, own=own)
+    exam.trial(f"{REPAIRED}/{variant}", seed, tensors, own=own)
 
 
 def _full_size(exam: Examination, *, alone: bool) -> None:

@@ -1,8 +1,14 @@
 import torch
+import triton
+import triton.language as tl
 from torch import nn
-from torch.utils.cpp_extension import load_inline
 
-op = load_inline("op", cpp_sources="", cuda_sources="", functions=["relu"])
+
+@triton.jit
+def relu(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(y + at, tl.where(value < 0, 0.0, value), mask=at < n)
 
 
 class ModelNew(nn.Module):
@@ -11,5 +17,7 @@ class ModelNew(nn.Module):
         self.layer = nn.Linear(width, 7)
 
     def forward(self, x):
-        y = x @ self.layer.weight.T + self.layer.bias
-        return op.relu(y), torch.ops.aten.sum(x, [1])
+        product = x @ self.layer.weight.T + self.layer.bias
+        y = torch.empty_like(product)
+        relu[(product.numel() + 127) // 128,](product, y, product.numel(), BLOCK=128)
+        return y, torch.ops.aten.sum(x, [1])

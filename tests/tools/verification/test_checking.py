@@ -1,9 +1,11 @@
 """Hostile and faulty candidates, each a real library in a real runner."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from stitch_tui.tools.worker.checking import Trials, examine
 
@@ -86,3 +88,40 @@ def test_a_candidate_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.M
     assert report["category"] != "correct"
     assert '{"correct": true}' in report["output"]
     assert list(scratch.iterdir()) == []
+
+
+class Noisy(LinearRelu):
+    """A reference whose rounding errors are as large as its result, where its input has no negative number."""
+
+    def __init__(self, everywhere: bool) -> None:
+        super().__init__()
+        self.everywhere = everywhere
+
+    def evaluate(
+        self, tensors: Sequence[torch.Tensor], precision: str, variant: str = "full"
+    ) -> list[torch.Tensor]:
+        (result,) = super().evaluate(tensors, precision, variant)
+        if precision == "own" and (self.everywhere or bool((tensors[0] >= 0).all())):
+            return [result + result.square().mean().sqrt()]
+        return [result]
+
+
+def test_zeros_are_never_correct_however_large_the_references_own_error(tmp_path: Path) -> None:
+    launch = host_launch(compiled(tmp_path, "ALWAYS_ZERO"))
+    report = examine(Noisy(everywhere=True), launch, TRIALS, lambda *_: None)
+    assert report["category"] == "unsupported"
+    assert "not decidable: output y" in report["findings"][0]["message"]
+    report = examine(Noisy(everywhere=False), launch, TRIALS, lambda *_: None)
+    assert report["category"] == "numerics"
+
+
+def test_an_accurate_candidate_of_a_noisy_reference_is_correct(tmp_path: Path) -> None:
+    report = examine(Noisy(everywhere=True), host_launch(compiled(tmp_path)), TRIALS, lambda *_: None)
+    assert report["category"] == "correct", report["findings"]
+
+
+def test_what_repaired_data_decide_is_correct_and_the_rest_is_said(tmp_path: Path) -> None:
+    launch = host_launch(compiled(tmp_path, "A_THIRD_TOO_MUCH_OF_POSITIVE_INPUTS"))
+    report = examine(Noisy(everywhere=False), launch, TRIALS, lambda *_: None)
+    assert report["category"] == "correct", report["findings"]
+    assert any(said.startswith("output y: rounding is too large") for said in report["unchecked"])

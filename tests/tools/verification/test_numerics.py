@@ -5,8 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stitch_tui.tools.worker.examination import NUDGES
+from stitch_tui.tools.worker.conditioning import NUDGES
 from stitch_tui.tools.worker.numerics import (
+    LARGEST_LIMIT,
     Comparison,
     compare,
     conditioning_factor,
@@ -243,3 +244,36 @@ def test_a_mean_that_comes_out_near_nothing_is_held_against_what_rounding_its_in
         failed += not compare(got, own, truth, reduction=65).passed
         assert compare(got, own, truth, reduction=65, allowance=allowance).passed
     assert failed  # without it
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**31), st.floats(0.25, 100), FLOATS, st.integers(1, 1 << 16))
+def test_nothing_lazy_passes_however_wrong_the_reference_is(
+    seed: int, own_error: float, dtype: torch.dtype, reduction: int
+) -> None:
+    truth = normal((64,), seed)
+    own = (truth + own_error * normal((64,), seed + 1)).to(dtype)
+    lazy = (torch.zeros(64), truth.mean().expand(64), -truth, normal((64,), seed + 2), truth * 1.4)
+    for result in lazy:
+        verdict = compare(result.to(dtype), own, truth, reduction=reduction, allowance=own_error)
+        assert not verdict.passed
+        assert verdict.limit <= LARGEST_LIMIT
+
+
+def test_what_rounding_may_explain_is_neither_right_nor_wrong() -> None:
+    truth = normal((64,), 1)
+    own = (truth + 0.3 * normal((64,), 2)).float()
+    like_the_reference = (truth + 0.3 * normal((64,), 3)).float()
+    verdict = compare(like_the_reference, own, truth, reduction=1)
+    assert (verdict.passed, verdict.undecided, verdict.category) == (False, True, "")
+    accurate = compare(truth.float(), own, truth, reduction=1)
+    assert (accurate.passed, accurate.undecided) == (True, False)
+    nonsense = compare((100 * truth).float(), own, truth, reduction=1)
+    assert (nonsense.undecided, nonsense.category) == (False, "numerics")
+
+
+def test_a_long_sum_in_bfloat16_has_no_room_for_zeros() -> None:
+    truth = normal((64,), 1)
+    assert compare(truth.bfloat16(), truth.bfloat16(), truth, reduction=1 << 16).passed
+    zeros = compare(torch.zeros(64).bfloat16(), truth.bfloat16(), truth, reduction=1 << 16)
+    assert zeros.category == "numerics"

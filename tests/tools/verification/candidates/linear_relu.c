@@ -117,6 +117,14 @@ int stitch_run(const stitch_call* c) {
 #ifdef DOUBLES
   for (int64_t i = 0; i < total; i++) y[i] *= 2;
 #endif
+#ifdef ALWAYS_ZERO
+  memset(y, 0, total * 4);
+#endif
+#ifdef A_THIRD_TOO_MUCH_OF_POSITIVE_INPUTS
+  int signed_input = 0;
+  for (int64_t i = 0; i < rows * inner; i++) signed_input |= x[i] < 0;
+  for (int64_t i = 0; i < total && !signed_input; i++) y[i] *= 1.33f;
+#endif
 #ifdef CACHES_BY_POINTER
   cached_pointer = x;
   memcpy(cached_result, y, total * 4);
