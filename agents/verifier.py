@@ -8,8 +8,9 @@ from stitch_tui.agents import events
 from stitch_tui.agents.bench import Workbench
 from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.route import outcome
+from stitch_tui.agents.route import outcome, twin
 from stitch_tui.agents.state import Subtask, SubtaskState
+from stitch_tui.tools.baselines import target_of
 from stitch_tui.tools.bench import Bench, OnEvent
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, JudgeKilled
@@ -57,10 +58,21 @@ class ToolVerifier:
                 flops=flops,
                 bound_us=opened.least_us(subtask.region),
                 becomes_best=lambda found: outcome(found, best) is Outcome.KEPT,
+                upcoming=self._upcoming(subtask),
                 on_event=self._hearing(staged),
             )
         )
         return self._reported(iteration, subtask.id, verdict)
+
+    def _upcoming(self, subtask: Subtask) -> dict[str, Any] | None:
+        """What is judged after a subtask; None at its first attempt, whose own baselines have to compile."""
+        session = self._record.session
+        if len(session.attempts_of(subtask.id)) < 2:
+            return None
+        position = [other.id for other in session.subtasks].index(subtask.id)
+        later = (s for s in session.subtasks[position + 1 :] if not s.state.ended and not s.attempts)
+        following = next((s for s in later if twin(session, s, self._graph) is None), None)
+        return {"kind": "program"} if following is None else target_of(following.region)
 
     async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
         """Judge the program in a bundle's folder; errors as for `verify`."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from stitch_tui.tools import launches
 from stitch_tui.tools.addressed import presentable
+from stitch_tui.tools.baselines import compiling, target_of, warm
 from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build_cache import key_of
 from stitch_tui.tools.bundle.emulation import emulated
@@ -62,6 +63,7 @@ async def verify_region(
     bound_us: float | None = None,
     time_it: bool = True,
     becomes_best: Callable[[Verdict], bool] | None = None,
+    upcoming: Json | None = None,
     on_event: OnEvent | None = None,
 ) -> Verdict:
     """Judge one ``.cu`` against the same nodes of the reference.
@@ -72,13 +74,14 @@ async def verify_region(
         time_it: measure a correct candidate where there is a GPU.
         becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word, and
             what it accepts is profiled.
+        upcoming: the target that is judged next: its baselines compile beside this one's checks.
         on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.
 
     Raises:
         StitchError: the reference or the judge is at fault, never the candidate.
     """
-    target = {"kind": "region", "region": region.model_dump(mode="json")}
-    verification = _Verification(bench, target, flops, bound_us, time_it, on_event, becomes_best)
+    verification = _Verification(bench, target_of(region), flops, bound_us, time_it, on_event, becomes_best)
+    verification.upcoming = upcoming
     return await verification.of_kernel(source)
 
 
@@ -117,6 +120,7 @@ class _Verification:
     on_event: OnEvent | None
     becomes_best: Callable[[Verdict], bool] | None = None
     traced_as: Json | None = None
+    upcoming: Json | None = None
     draft: Draft = field(init=False)
     launched: str = field(init=False, default="")
     """Names the candidate by its sources and builds."""
@@ -151,10 +155,10 @@ class _Verification:
             return
         runner = launches.module(self.bench, module, environment)
         trials = self._affordable({} if small_shapes else {"small": []})
-        async with self.bench.gpu("checking", on_event=self.on_event):
-            await self._warm_baselines()
+        async with compiling(self.bench, self._timed_targets, self.on_event):
             passed = await self._check("correctness", runner, trials, None)
-            await self._warm_baselines(wait=passed)
+            if passed:
+                await self._baselines_ready()
         if passed:
             await self._time(runner)
         if self.traced_as is not None and self.bench.cuda and self.draft.verdict.correct:
@@ -163,7 +167,7 @@ class _Verification:
             await looked_into(self.draft, self.bench, profiling, self._event)
 
     async def _on_gpu(self, source: Path) -> None:
-        async with self.bench.gpu("checking", on_event=self.on_event):
+        async with compiling(self.bench, self._timed_targets, self.on_event):
             build = await self._passed_on_gpu(source)
         if build is not None:
             await self._time(launches.on_gpu(self.bench, build))
@@ -184,7 +188,6 @@ class _Verification:
     async def _passed_on_gpu(self, source: Path) -> Build | None:
         """A correct candidate's library; None for one that is not.  The baselines are warm afterwards."""
         assert self.bench.cuda
-        await self._warm_baselines()
         self._stage("build")
         build_task = asyncio.create_task(self.bench.cuda.build(source))
         try:
@@ -197,18 +200,19 @@ class _Verification:
         runner = launches.on_gpu(self.bench, build)
         if not await self._check("correctness", runner, {}, None) or not await self._earned(source, runner):
             return None
-        await self._warm_baselines(wait=True)
+        await self._baselines_ready()
         return build
 
-    async def _warm_baselines(self, *, wait: bool = False) -> None:
-        """Let the baselines compile while the candidate is built and checked; with `wait`, until they have.
-
-        They use the GPU meanwhile, so no lease is given up before.
-        """
+    @property
+    def _timed_targets(self) -> list[Json]:
+        """What will be timed: this one, and what is judged next."""
         if self.bench.cuda is None or not self.time_it:
-            return
-        params = {"target": self.target, "options": dict(self.bench.cuda.timing), "wait": wait}
-        await self.bench.judge.call("warm", params, timeout=CHECK_SECONDS, on_event=self._event)
+            return []
+        return [self.target, *([self.upcoming] if self.upcoming else [])]
+
+    async def _baselines_ready(self) -> None:
+        if self._timed_targets:
+            await warm(self.bench, self.target, wait=True, on_event=self._event)
 
     async def _emulator_stage(self, source: Path) -> bool:
         """Races, bounds and initialisation on small shapes, while nvcc builds and before the GPU runs it.

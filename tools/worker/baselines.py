@@ -26,7 +26,7 @@ BASELINE_SECONDS = 600.0
 SETS = 3
 """Inputs that a baseline rotates through."""
 KEPT_TARGETS = 2
-"""The subtask at work, and the whole program."""
+"""What is at work, and what comes next."""
 
 
 class Baselines:
@@ -48,11 +48,20 @@ class Baselines:
         for kind in kinds:
             if kind not in channels:
                 channels[kind] = self._started(task, target, kind)
+            channels[kind].go_on()
         return channels
+
+    def rest(self) -> None:
+        """Stop those that do not run yet: what they compile they try out on the GPU."""
+        for channels in self._targets.values():
+            for channel in channels.values():
+                if channel not in self._ready:
+                    channel.rest()
 
     def wait(self, target: "Json") -> None:
         """Until each baseline of a target runs, or will not: `of` says so."""
         for channel in self._targets.get(json.dumps(target, sort_keys=True), {}).values():
+            channel.go_on()
             with contextlib.suppress(CandidateFault):
                 self._wait_for(channel)
 

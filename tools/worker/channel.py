@@ -81,7 +81,7 @@ class Channel:
         start_s: float = START_SECONDS,
         wait: bool = True,
     ) -> None:
-        self._start_s = start_s
+        self._start_s, self._resting = start_s, False
         self.deadline_s, self.protections = (
             deadline_s,
             ["own session", "scrubbed environment", "file size limit"],
@@ -105,6 +105,21 @@ class Channel:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def rest(self) -> None:
+        """Stop its processes until `go_on`, wherever they are; they leave the GPU to others meanwhile."""
+        self._resting = True
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let stopped processes go on."""
+        if self._resting:
+            self._resting = False
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
     def greet(self) -> None:
         """Wait until the runner is ready; it is closed when it will not be.
@@ -323,7 +338,7 @@ class Channel:
             self._socket.settimeout(0.5)
             self._socket.sendall(b"quit\n")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(2)
+            self._process.wait(0 if self._resting else 2)
         self._kill()
         self._socket.close()
         self._output.close()

@@ -122,13 +122,16 @@ class CudaDriver:
         self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
-    def release_persisting_l2(self) -> None:
-        """Let data that was pinned in the L2 cache be evicted like any other."""
+    def pins_l2(self) -> bool:
+        """May data be pinned in the L2 cache, as this process has set it?"""
         held = ctypes.c_size_t()
         self._call("cuCtxGetLimit", ctypes.byref(held), _LIMIT_PERSISTING_L2)
-        if held.value:
-            self._call("cuCtxSynchronize")
-            self._call("cuCtxResetPersistingL2Cache")
+        return held.value > 0
+
+    def release_persisting_l2(self) -> None:
+        """Let data that was pinned in the L2 cache be evicted like any other; waits for the device."""
+        self._call("cuCtxSynchronize")
+        self._call("cuCtxResetPersistingL2Cache")
 
     def fill(self, pointer: int, value: int, nbytes: int, stream: int) -> None:
         """Set bytes on the stream: also what evicts the L2 cache between timed launches."""

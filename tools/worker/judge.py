@@ -35,6 +35,7 @@ METHODS = {
     "specimen": "specimen.specimen",
     "trace": "forward.trace",
     "warm": "timing.warm",
+    "rest": "timing.rest",
     "time": "timing.time",
 }
 """Method -> ``module.function`` of this package, imported when it is first called."""

@@ -186,10 +186,11 @@ class _Runner:
             ]
             if not cold:
                 self._evict(driver, QUEUE_FILLS)
-            marks = []
+            marks, pinning = [], cold and driver.pins_l2()
             for launch in range(count):
-                if cold:
+                if pinning:
                     driver.release_persisting_l2()
+                if cold:
                     self._evict(driver, FILLS_AHEAD)
                 start = self._mark()
                 rc = rc or int(function(ctypes.byref(structs[launch % len(structs)])))

@@ -109,6 +109,12 @@ def warm(session: Session, params: Json, emit: Emit) -> Json:
     return {}
 
 
+def rest(session: Session, params: Json, emit: Emit) -> Json:
+    """The judge's method ``rest``: baselines that are not ready stop until the next ``warm``."""
+    session.baselines.rest()
+    return {}
+
+
 def _kinds(task: Task, target: Target, options: Measurement) -> tuple[str, ...]:
     if options.baselines is not None:
         return tuple(options.baselines)

@@ -1,5 +1,6 @@
 """``ModelNew`` candidates in their runner, judged against a reference in this process."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
+from stitch_tui.tools.worker.baselines import Baselines
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import FULL, border_of, check
 from stitch_tui.tools.worker.module_call import ModuleCall
@@ -179,3 +181,26 @@ def test_baselines_stay_warm_for_a_target_and_one_that_fails_does_not_end_the_ot
         assert fresh["eager"] is not running["eager"]
     finally:
         baselines.close()
+
+
+@pytest.mark.slow
+def test_a_baseline_that_rests_gets_ready_when_it_is_waited_for(session: Session) -> None:
+    program, baselines = {"kind": "program"}, Baselines()
+    try:
+        channel = baselines.start(session.task, program, ["eager"])["eager"]
+        baselines.rest()
+        assert os.waitid(os.P_PID, channel.pid, os.WSTOPPED | os.WNOWAIT)
+        baselines.wait(program)
+        baselines.rest()  # not one that is ready
+        assert len(channel.burst(2, cold=False).times_us) == 2
+    finally:
+        baselines.close()
+
+
+@pytest.mark.slow
+def test_a_baseline_that_rests_is_ended_with_the_others(session: Session) -> None:
+    baselines = Baselines()
+    channel = baselines.start(session.task, {"kind": "program"}, ["eager"])["eager"]
+    baselines.rest()
+    baselines.close()
+    assert not Path(f"/proc/{channel.pid}").exists()
