@@ -33,6 +33,8 @@ class Done:
     """Warnings of the emulator; errors are raised."""
     times_us: list[float] = field(default_factory=list)
     """Event time of each launch of a burst."""
+    host_us: list[float] = field(default_factory=list)
+    """How long the host was at each launch of a burst."""
     busy: Busy | None = None
     """Of a watched burst."""
     unwatched: str = ""
@@ -76,10 +78,12 @@ def watched_of(text: str, nonce: str) -> dict[str, Any]:
 
 
 def done_of(
-    text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]], times: list[float]
+    text: str, nonce: str, wall_us: float, findings: list[dict[str, Any]], times: dict[str, list[float]]
 ) -> Done:
     words = text.split()
     if len(words) != 6 or not secrets.compare_digest(words[0].encode(), nonce.encode()):
         raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
     rc, cuda_error, event, workspace, bound = words[1:]
-    return Done(int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, times)
+    return Done(
+        int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, **times
+    )

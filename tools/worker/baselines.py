@@ -119,4 +119,4 @@ class Baselines:
     def _end(self, channels: dict[str, Channel]) -> None:
         for channel in channels.values():
             self._ready.pop(channel, None)
-            channel.close()
+            channel.close(patience_s=0)

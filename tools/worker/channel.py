@@ -221,14 +221,14 @@ class Channel:
         started = time.monotonic()
         self._send("\n".join([head.format(nonce=nonce), *body, ""]), where)
         findings: list[dict[str, Any]] = []
-        times: list[float] = []
+        times: dict[str, list[float]] = {}
         watched: dict[str, Any] = {}
         while True:
             kind, _, rest = self._line(started + self.deadline_s, where, findings).partition(" ")
             if kind == "finding":
                 findings.append(finding_of(rest))
-            elif kind == "times":
-                times += times_of(rest, nonce)
+            elif kind in ("times", "host"):
+                times[f"{kind}_us"] = times_of(rest, nonce)
             elif kind == "busy":
                 watched = watched_of(rest, nonce)
             elif kind == "done":
@@ -332,13 +332,17 @@ class Channel:
         self._family.end()
         self._process.wait()
 
-    def close(self) -> str:
-        """Let the runner go, kill what is left of its group, remove its folder; returns what it printed."""
+    def close(self, patience_s: float = 2.0) -> str:
+        """Let the runner go, kill what is left of its group, remove its folder; returns what it printed.
+
+        Args:
+            patience_s: how long it may take to go of itself.
+        """
         with contextlib.suppress(OSError):
             self._socket.settimeout(0.5)
             self._socket.sendall(b"quit\n")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0 if self._resting else 2)
+            self._process.wait(0 if self._resting else patience_s)
         self._kill()
         self._socket.close()
         self._output.close()

@@ -272,7 +272,7 @@ class ModuleRunner:
         calls = list(self._sets.values())
         inputs = [self._inputs(call) for call in calls]
         kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
-        clocks = []
+        clocks, host_us = [], []
         pinning = cold and self._pins_l2()
         for _ in range(1 if cold else QUEUE_FILLS):
             evict(self.device)
@@ -287,7 +287,9 @@ class ModuleRunner:
             clock = Clock(self.device)
             if not cold:
                 _copy(*changing)
+            began = _now()
             results = self._forward(inputs[number])
+            host_us.append((_now() - began) * 1e6)
             clocks.append(clock.stopped())
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
@@ -300,6 +302,7 @@ class ModuleRunner:
             _copy(self._changing(calls[number])[0], changed)
             self._deliver(calls[number], results)
         self._say(f"times {nonce} " + " ".join(f"{time:.3f}" for time in times))
+        self._say(f"host {nonce} " + " ".join(f"{time:.3f}" for time in host_us))
         return left_us
 
     def _left_us(self) -> float:

@@ -177,6 +177,7 @@ class _Runner:
         function = getattr(self._library, SYMBOLS["run"])
         driver, rc, error, left_us = self._driver, 0, 0, 0.0
         times: list[float] = []
+        host_us: list[float] = []
         try:
             if driver is None or not self._sets:
                 raise SystemExit("a burst needs a device and defined sets")
@@ -192,8 +193,9 @@ class _Runner:
                     driver.release_persisting_l2()
                 if cold:
                     self._evict(driver, FILLS_AHEAD)
-                start = self._mark()
+                start, began = self._mark(), time.perf_counter()
                 rc = rc or int(function(ctypes.byref(structs[launch % len(structs)])))
+                host_us.append((time.perf_counter() - began) * 1e6)
                 marks.append((start, self._mark()))
             driver.synchronise_stream(self._stream)
             left_us = -time.perf_counter() * 1e6
@@ -207,6 +209,7 @@ class _Runner:
         except CudaDriverError as failure:
             error = failure.number
         self._say(f"times {nonce} " + " ".join(f"{time:.3f}" for time in times))
+        self._say(f"host {nonce} " + " ".join(f"{time:.3f}" for time in host_us))
         if watch:
             self._say(f"busy {nonce} {watch.said(QUEUE_FILLS)}")
         self._say(f"done {nonce} {rc} {error} {left_us:.3f} 0 0")

@@ -167,6 +167,8 @@ class _Race:
         self._rivals = {name: self._rig(rival) for name, rival in rivals.items()}
         self._pool = session.baselines
         self._baselines: dict[str, Channel] = {}
+        self._host_us: list[float] = []
+        """Of each of the candidate's bursts: how long the host was at a launch."""
         self.notes: list[str] = []
         self.unchecked: list[str] = []
 
@@ -192,6 +194,7 @@ class _Race:
             self._warm_up(name, burst)
         times = self._interleaved(contestants, sets, own)
         launch_us = median(t for block in times["candidate"] for t in block)
+        self.notes.append(f"the host is {median(self._host_us):.0f} us at a launch")
         slope_us, event_us = self._clocked(launch_us)
         busy = self._watched(launch_us)
         self._agree(slope_us, event_us, confirmed=busy is not None)
@@ -231,6 +234,8 @@ class _Race:
         def burst(count: int) -> list[float]:
             done = rig.burst(count, cold=self.options.cold)
             require_joined(done)
+            if rig is self.rig and done.host_us:
+                self._host_us.append(median(done.host_us))
             return done.times_us
 
         return burst
