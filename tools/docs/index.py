@@ -14,17 +14,16 @@ from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
 from stitch_tui.tools.docs.sources import SourceFile
 from stitch_tui.tools.docs.store import SCHEMA, Row, Store, quoted
-from stitch_tui.tools.docs.words import Names, meant_words, misspellable, query_words, words
+from stitch_tui.tools.docs.words import Names, forms, meant_words, misspellable, query_words, words
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import acquire, try_lock
 
-_API = re.compile(r"^(?:cuda|cu)(?=.)|(?:v\d|ptsz|ptds)$")
+_API = re.compile(r"^(?:cuda|cu)(?=.)|(?:v\d|64|ptsz|ptds)$")
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
-NAME_WEIGHT = 8
-"""How often the words of a chunk's name stand among its words."""
-WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_MEANT = 1.0, 2.0, 1.0
-"""Of a query's words, of the identifiers that misspelt ones are near to, and of CUDA's words for it."""
+WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_FORM, WEIGHT_MEANT = 1.0, 2.0, 0.75, 1.25
+"""Of a query's words, of the identifiers that misspelt ones are near to, of other forms of its words, and of
+CUDA's words for it."""
 PROGRESS_FILES = 20
 CANDIDATES = 8
 """Rows that are looked at for each one wanted: overloads of one name give way to other names."""
@@ -99,12 +98,16 @@ class Index:
             near = [name for word in named if (name := self._known_names().near(word))]
         meant = meant_words(query) if options.synonyms else []
         spelt = list(dict.fromkeys(word for name in near for word in (name, *self._parts.get(name, ()))))
-        known = {*asked, *spelt}
-        weighted = [
+        groups = [
             (asked, WEIGHT_ASKED),
             (spelt, WEIGHT_SPELT),
-            ([word for word in meant if word not in known], WEIGHT_MEANT),
+            (meant, WEIGHT_MEANT),
+            (forms(query), WEIGHT_FORM),
         ]
+        weighted, known = list[tuple[list[str], float]](), set[str]()
+        for group, weight in groups:
+            weighted.append(([word for word in group if word not in known], weight))
+            known.update(group)
         where = " AND ".join(
             f"{column} = {quoted(value)}"
             for column, value in (("library", library), ("version", version))
@@ -203,7 +206,7 @@ class Index:
 
     def _rows(self, file: SourceFile, digest: str) -> list[Row]:
         """The rows of one file; a piece's id is its place in the file and never used twice."""
-        pieces = [piece for chunk in file.chunks() for piece in within(chunk, self._cut)]
+        pieces = [(chunk.brief, piece) for chunk in file.chunks() for piece in within(chunk, self._cut)]
         stem = " ".join(words(file.path.stem))
         return [
             {
@@ -219,9 +222,11 @@ class Index:
                 "text": piece.text,
                 "anchor": piece.anchor,
                 "line": piece.line,
-                "words": _indexed(piece.name, f"{piece.title} {piece.aliases} {piece.text}", stem),
+                "names": " ".join(words(piece.name)),
+                "brief": " ".join(words(brief)),
+                "words": " ".join([*words(f"{piece.title} {piece.aliases} {piece.text}"), stem]),
             }
-            for number, piece in enumerate(pieces)
+            for number, (brief, piece) in enumerate(pieces)
         ]
 
     def _known_names(self) -> Names:
@@ -239,10 +244,6 @@ def everything(include_folders: Iterable[Path]) -> list[SourceFile]:
     own = [file for added in sources.added_paths() for file in sources.of_added(added)]
     found = [*sources.installed(include_folders), *sources.notes(), *own]
     return list({str(file.path): file for file in found}.values())
-
-
-def _indexed(name: str, text: str, stem: str) -> str:
-    return " ".join([*NAME_WEIGHT * words(name), *words(text), stem])
 
 
 def _digest(file: SourceFile) -> str:

@@ -22,7 +22,7 @@ from lancedb.table import Table
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.errors import EnvironmentFault
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised whenever rows mean something else: a store of another number is made anew."""
 TABLE = "chunks"
 _COLUMNS = (
@@ -38,11 +38,13 @@ _COLUMNS = (
     "text",
     "anchor",
 )
+FIELDS = {"names": 1.0, "brief": 0.5, "words": 1.0}
+"""The columns that are searched, as words, and what each counts: the name, the first sentence, all of it."""
 _ROW = pyarrow.schema(
     [
         *(pyarrow.field(name, pyarrow.string()) for name in _COLUMNS),
         pyarrow.field("line", pyarrow.int32()),
-        pyarrow.field("words", pyarrow.string()),
+        *(pyarrow.field(name, pyarrow.string()) for name in FIELDS),
     ]
 )
 Row = dict[str, Any]
@@ -95,7 +97,8 @@ class Store:
             with self._writing():
                 fresh.mkdir(mode=0o700, parents=True)
                 table = lancedb.connect(fresh).create_table(TABLE, _arrow(rows), schema=_ROW)
-                table.create_index("words", config=_full_text())
+                for column in FIELDS:
+                    table.create_index(column, config=_full_text())
                 replace_file(fresh / "settings.json", json.dumps(settings).encode())
                 self._take_place(fresh)
         finally:
@@ -118,10 +121,15 @@ class Store:
         Raises:
             Damaged: the store cannot be read.
         """
-        queries = [_matching(words, boost) for words, boost in weighted if words]
+        queries = [
+            _matching(words, column, boost * share)
+            for words, boost in weighted
+            if words
+            for column, share in FIELDS.items()
+        ]
         if not queries:
             return []
-        query = BooleanQuery([(Occur.SHOULD, one) for one in queries]) if len(queries) > 1 else queries[0]
+        query = BooleanQuery([(Occur.SHOULD, one) for one in queries])
         with self._reading():
             asked = self._open().search(query, query_type="fts").limit(limit)
             asked = asked.where(where, prefilter=True) if where else asked
@@ -208,9 +216,9 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _matching(words: Sequence[str], boost: float) -> MatchQuery:
+def _matching(words: Sequence[str], column: str, boost: float) -> MatchQuery:
     """Rows with any of the words; the class's defaults are hidden from a type checker."""
-    return MatchQuery(" ".join(words), "words", boost=boost)  # type: ignore[call-arg]
+    return MatchQuery(" ".join(words), column, boost=boost)  # type: ignore[call-arg]
 
 
 def _arrow(rows: Sequence[Row]) -> pyarrow.Table:

@@ -1,5 +1,6 @@
 """The index: incremental, filtered, whole after a kill, refused when damaged, one builder at a time."""
 
+import json
 import os
 import signal
 import subprocess
@@ -84,6 +85,7 @@ def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
         "#define CUDA_VERSION 13000\n"
         "/** Allocates page-locked host memory */\nCUresult cuMallocHost(void **p);\n"
         "/** Turns a widget */\nvoid turnWidget(int x);\n/** Turns a widget */\nvoid turnWidget(float x);\n"
+        "/** Turns a widget */\nvoid turnWidget_64(long x);\n"
     )
     pages = [tmp_path / "a.md", tmp_path / "b.md"]
     for page in pages:
@@ -113,7 +115,7 @@ def test_a_damaged_store_is_said_and_made_anew(index: Index, toolkit: Path) -> N
 def test_a_store_of_another_version_is_made_anew(index: Index, toolkit: Path) -> None:
     built(index, toolkit)
     settings = index.folder / "index" / "settings.json"
-    settings.write_text(settings.read_text().replace('"schema": 1', '"schema": 0'))
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"schema": 1}))
     fresh = Index(index.folder)
     with pytest.raises(Damaged, match="made by another version"):
         fresh.search("memory", limit=1)
