@@ -3,12 +3,17 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from stitch_tui.commands.output import Json, say, say_json, table
+from stitch_tui.plain_text import printable
 from stitch_tui.tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from stitch_tui.agents.settings import Settings
+    from stitch_tui.tools.docs.client import Embedding
 
 docs = typer.Typer(
     help="Index and search the CUDA documentation on this machine.",
@@ -121,6 +126,7 @@ def stats(json: Json = False) -> None:
             ("chunks", f"{found['chunks']:,} from {found['files']:,} files"),
             ("size", f"{found['bytes'] / 2**20:.1f} MiB"),
             ("longest", f"{found['limit']} tokens, {found['overlap']} overlap ({found['tokenizer']})"),
+            ("vectors", found["vectors"] or "none: models.embedding"),
             ("folder", found["folder"]),
         ]
     )
@@ -134,7 +140,7 @@ def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = Fa
         raise NoIndex("nothing is indexed yet", advice="run `stitch docs build`")
 
     async def asked() -> Any:
-        async with DocsWorker() as worker:
+        async with DocsWorker(_embedding()) as worker:
             timeout = BUILD_S if build else SEARCH_S
             return await worker.call(method, params, timeout=timeout, on_event=_progress)
 
@@ -144,11 +150,12 @@ def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = Fa
 def _progress(event: str, data: dict[str, Any]) -> None:
     if event == "waiting":
         typer.echo(f"waiting for {data['for']}", err=True)
+    elif event == "warning":
+        typer.echo(f"warning: {printable(data['text'])}", err=True)
     elif sys.stderr.isatty():
+        what = "vectors" if event == "vectors" else f"files, {data['chunks']} chunks"
         end = "\n" if data["done"] == data["of"] else ""
-        typer.echo(
-            f"\r{data['done']} of {data['of']} files, {data['chunks']} chunks{end}", err=True, nl=False
-        )
+        typer.echo(f"\r{data['done']} of {data['of']} {what}{end}", err=True, nl=False)
 
 
 def _report(built: dict[str, Any], json: bool) -> None:
@@ -162,7 +169,22 @@ def _report(built: dict[str, Any], json: bool) -> None:
 
 
 def _python() -> str:
-    """The reference's interpreter, whose wheels may hold headers too; the settings may not be usable yet."""
+    """The reference's interpreter, whose wheels may hold headers too."""
+    return _settings().reference.python
+
+
+def _embedding() -> "Embedding | Literal['offline'] | None":
+    """What makes vectors; to what is no endpoint of this machine's, texts are sent, and that is said."""
+    from stitch_tui.agents.embedding import EndpointEmbedding, embedding_of
+
+    chosen = embedding_of(_settings().models.embedding)
+    if isinstance(chosen, EndpointEmbedding) and not chosen.endpoint.is_local:
+        typer.echo(f"{chosen.endpoint.host} is sent what is indexed and searched for, in brief", err=True)
+    return chosen
+
+
+def _settings() -> "Settings":
+    """The settings, without those of a project file that nobody trusts: they may not be usable yet."""
     from stitch_tui.config import load
 
-    return load(Path.cwd(), refuse=False).settings.reference.python
+    return load(Path.cwd(), refuse=False).settings

@@ -1,5 +1,6 @@
 """What there is to index on this machine: the toolkit's headers, stitch's notes, what a person added."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,6 +61,15 @@ class SourceFile:
     library: str
     version: str
     licence: str
+
+    def digest(self) -> str:
+        """Changes with the file's bytes and with what is said about it.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        about = "\0".join((self.source, self.library, self.version, self.licence))
+        return hashlib.sha256(about.encode() + self.path.read_bytes()).hexdigest()[:32]
 
     def chunks(self) -> list[Chunk]:
         """The file's chunks, before the limit on their length.

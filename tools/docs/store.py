@@ -40,14 +40,8 @@ _COLUMNS = (
 )
 FIELDS = {"names": 1.0, "brief": 0.5, "words": 1.0}
 """The columns that are searched, as words, and what each counts: the name, the first sentence, all of it."""
-_ROW = pyarrow.schema(
-    [
-        *(pyarrow.field(name, pyarrow.string()) for name in _COLUMNS),
-        pyarrow.field("line", pyarrow.int32()),
-        *(pyarrow.field(name, pyarrow.string()) for name in FIELDS),
-    ]
-)
 Row = dict[str, Any]
+"""May have a ``vector``, as either all rows of a store have or none."""
 
 
 class Damaged(EnvironmentFault):
@@ -96,7 +90,7 @@ class Store:
         try:
             with self._writing():
                 fresh.mkdir(mode=0o700, parents=True)
-                table = lancedb.connect(fresh).create_table(TABLE, _arrow(rows), schema=_ROW)
+                table = lancedb.connect(fresh).create_table(TABLE, _arrow(rows))
                 for column in FIELDS:
                     table.create_index(column, config=_full_text())
                 replace_file(fresh / "settings.json", json.dumps(settings).encode())
@@ -111,7 +105,8 @@ class Store:
         with self._writing(), self._reading():
             table = self._open()
             merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            merge.when_not_matched_by_source_delete(where).execute(_arrow(rows))
+            size = table.schema.field("vector").type.list_size if "vector" in table.schema.names else 0
+            merge.when_not_matched_by_source_delete(where).execute(_arrow(rows, size))
             with contextlib.suppress(RuntimeError):  # somebody else is at it: the rows are found all the same
                 table.optimize()
 
@@ -134,6 +129,19 @@ class Store:
             asked = self._open().search(query, query_type="fts").limit(limit)
             asked = asked.where(where, prefilter=True) if where else asked
             rows: list[Row] = asked.select([*_COLUMNS, "line", "_score"]).to_list()
+            return rows
+
+    def nearest(self, vector: Sequence[float], where: str, limit: int) -> list[Row]:
+        """The rows whose vectors point most nearly the same way, nearest first.
+
+        Raises:
+            Damaged: the store cannot be read, or holds no vectors of that length.
+        """
+        with self._reading():
+            asked = self._open().search(list(vector), vector_column_name="vector", query_type="vector")
+            asked = asked.where(where, prefilter=True) if where else asked
+            asked = asked.limit(limit).distance_type("cosine")  # type: ignore[attr-defined]
+            rows: list[Row] = asked.select([*_COLUMNS, "line", "_distance"]).to_list()
             return rows
 
     @property
@@ -221,8 +229,17 @@ def _matching(words: Sequence[str], column: str, boost: float) -> MatchQuery:
     return MatchQuery(" ".join(words), column, boost=boost)  # type: ignore[call-arg]
 
 
-def _arrow(rows: Sequence[Row]) -> pyarrow.Table:
-    return pyarrow.Table.from_pylist(list(rows), schema=_ROW)
+def _arrow(rows: Sequence[Row], dimensions: int = 0) -> pyarrow.Table:
+    """Rows as the store keeps them.
+
+    Args:
+        dimensions: numbers of a vector; 0: as many as the rows' have.
+    """
+    names = [pyarrow.field(name, pyarrow.string()) for name in (*_COLUMNS, *FIELDS)]
+    size = dimensions or max((len(row.get("vector", ())) for row in rows), default=0)
+    vector = [pyarrow.field("vector", pyarrow.list_(pyarrow.float32(), size))] if size else []
+    schema = pyarrow.schema([*names, pyarrow.field("line", pyarrow.int32()), *vector])
+    return pyarrow.Table.from_pylist(list(rows), schema=schema)
 
 
 def _full_text() -> FTS:

@@ -13,7 +13,8 @@ import pytest
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import Cut
-from stitch_tui.tools.docs.index import Index, Options
+from stitch_tui.tools.docs.index import Index
+from stitch_tui.tools.docs.search import Options
 from stitch_tui.tools.docs.sources import Added
 from stitch_tui.tools.docs.store import Damaged, Missing
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
