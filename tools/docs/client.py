@@ -127,6 +127,16 @@ class DocsWorker:
         found = await self.call("search", asked, timeout=SEARCH_S, on_event=on_event)
         return [Passage(**passage) for passage in found]
 
+    async def at(self, place: str) -> Passage | None:
+        """The passage that begins at a `Passage.place`; None when the index has none there.
+
+        Raises:
+            NoIndex: nothing is indexed yet.
+            EnvironmentFault: the index is damaged, or the worker cannot run.
+        """
+        found = await self.call("at", {"place": place}, timeout=SEARCH_S)
+        return Passage(**found) if found else None
+
     async def call(
         self, method: str, params: Json | None = None, *, timeout: float, on_event: OnEvent | None = None
     ) -> Any:

@@ -87,6 +87,10 @@ class Index:
         """The best passages for a query; arguments and errors as for `Search.passages`."""
         return self._search.passages(query, **asked)
 
+    def at(self, file: str, line: int, anchor: str = "") -> dict[str, Any] | None:
+        """The passage that begins there; errors as for `search`."""
+        return self._search.at(file, line, anchor)
+
     def remove(self, source: str) -> int:
         """Take what came from a source out of the index; the number of chunks that went."""
         held = self._locked(lambda *_: None)

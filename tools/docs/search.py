@@ -83,6 +83,17 @@ class Search:
             rows.sort(key=lambda row: row["name"].strip("_").lower() not in {*named, *near})
         return [_passage(row) for row in (one_a_name(rows) if options.distinct else rows)[:limit]]
 
+    def at(self, file: str, line: int, anchor: str) -> dict[str, Any] | None:
+        """The passage that begins at a place; None when there is none.
+
+        Raises:
+            Missing: nothing is indexed yet.
+            Damaged: the store cannot be read.
+        """
+        where = f"file = {quoted(file)} AND line = {line} AND anchor = {quoted(anchor)}"
+        rows = self._store.matching(where)
+        return _passage(rows[0] | {"_score": 0.0}) if rows else None
+
     def _weighted(self, query: str, near: Sequence[str], options: Options) -> list[tuple[list[str], float]]:
         """The words to look for in groups, each word in the first that has it, with the groups' weights."""
         spelt = [word for name in near for word in (name, *self._parts.get(name, ()))]

@@ -84,6 +84,13 @@ class Store:
             found: list[Row] = self._open().search().select(list(columns)).limit(None).to_arrow().to_pylist()
             return found
 
+    def matching(self, where: str) -> list[Row]:
+        """The rows for which a condition holds."""
+        with self._reading():
+            asked = self._open().search().where(where).select([*_COLUMNS, "line"]).limit(None)
+            found: list[Row] = asked.to_arrow().to_pylist()
+            return found
+
     def make(self, rows: Sequence[Row], settings: dict[str, Any]) -> None:
         """A new store in the place of whatever is there."""
         fresh = self.folder.with_name(f"making-{secrets.token_hex(6)}")

@@ -9,6 +9,7 @@ its answer is ``{"vectors"}`` or ``{"error"}``.  The worker ends when the other 
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -98,9 +99,16 @@ def remove(desk: Desk, params: Json) -> Json:
     return {"source": path, "chunks": desk.index.remove(path) if desk.index.exists() else 0}
 
 
+def at(desk: Desk, params: Json) -> Json | None:
+    """The passage at ``FILE:LINE`` or ``FILE:LINE#ANCHOR``, where a citation said that it is."""
+    found = re.fullmatch(r"(.*?):(\d+)(?:#(.*))?", params["place"], re.DOTALL)
+    return desk.index.at(found[1], int(found[2]), found[3] or "") if found else None
+
+
 METHODS: dict[str, Callable[[Desk, Json], Any]] = {
     "build": build,
     "search": search,
+    "at": at,
     "add": add,
     "remove": remove,
     "list": lambda desk, _: desk.index.listing(),
