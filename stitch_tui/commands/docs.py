@@ -9,7 +9,7 @@ import typer
 
 from stitch_tui.commands.output import Json, say, say_json, table
 from stitch_tui.plain_text import printable
-from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.errors import StitchError
 
 if TYPE_CHECKING:
     from stitch_tui.agents.settings import Settings
@@ -34,25 +34,34 @@ def build(
     rebuild: Annotated[bool, typer.Option(help="Make the index anew, whatever is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Index the toolkit's headers, stitch's notes and what you added; only what changed is read again."""
+    """Index the toolkit's headers, stitch's notes, past sessions and what you added; only news is read."""
+    _write_past_sessions()
     built = _call("build", {"anew": rebuild, "python": _python()}, build=True)
     _report(built, json)
 
 
 @docs.command(epilog="Example: stitch docs add ptx-isa.html --library ptx --version 9.0")
 def add(
-    path: Annotated[str, typer.Argument(help="A file or folder: text, Markdown, HTML, C++ headers.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH|URL", help="Text, Markdown, HTML, PDF, C++ headers; or their folder."),
+    ],
     library: Annotated[str, typer.Option(help="What it documents; default: the file's name.")] = "",
     version: Annotated[str, typer.Option(help="Version that it documents.")] = "",
     json: Json = False,
 ) -> None:
-    """Add a file or folder of yours to the index; it is looked at again with every build."""
-    if "://" in path:
-        raise UsageError(
-            "nothing is fetched", where=path, advice="download it (curl -O URL) and add the file"
-        )
-    asked = {"path": str(Path(path).absolute()), "library": library, "version": version, "python": _python()}
-    _report(_call("add", asked, build=True), json)
+    """Add a file, a folder or a page to the index; it is looked at again with every build.
+
+    A URL is fetched now and never again, unless you add it again.
+    """
+    url = path if "://" in path else ""
+    if url:
+        from stitch_tui.tools.docs.fetch import fetched
+        from stitch_tui.tools.paths import state_dir
+
+        path = str(fetched(url, state_dir("docs", "fetched")))
+    asked = {"path": str(Path(path).absolute()), "url": url, "python": _python()}
+    _report(_call("add", asked | {"library": library, "version": version}, build=True), json)
 
 
 @docs.command(epilog='Example: stitch docs search "allocate page-locked memory" --library runtime')
@@ -106,7 +115,7 @@ def list_(json: Json = False) -> None:
 
 @docs.command(epilog="Example: stitch docs remove ptx-isa.html")
 def remove(
-    path: Annotated[str, typer.Argument(help="A path that was added, as stitch docs list shows it.")],
+    path: Annotated[str, typer.Argument(help="A path or URL that was added, as stitch docs list shows it.")],
     json: Json = False,
 ) -> None:
     """Take what was added out of the index."""
@@ -166,6 +175,19 @@ def _report(built: dict[str, Any], json: bool) -> None:
     say(f"{read}, {built['chunks']} chunks, {built['seconds']:g} s")
     for line in built["unread"]:
         say(f"not read: {line}")
+
+
+def _write_past_sessions() -> None:
+    """Pages on this project's sessions, where it has any."""
+    from stitch_tui.agents import past_sessions
+    from stitch_tui.tools.history import History
+
+    settings = _settings().git
+    try:
+        history = History.open(Path.cwd(), prefix=settings.branch_prefix, author=settings.author)
+    except StitchError:  # no repository that could hold sessions
+        return
+    past_sessions.write(Path.cwd(), history)
 
 
 def _python() -> str:

@@ -157,6 +157,8 @@ class Index:
                     read.add(path)
             except OSError as error:
                 unread.append(f"{path}: {error.strerror or error}")
+            except EnvironmentFault as fault:
+                unread.append(f"{path}: {fault}")
             if number % PROGRESS_FILES == 0 or number == len(files):
                 emit("progress", {"done": number, "of": len(files), "chunks": len(rows)})
         if fresh and not rows:
@@ -205,9 +207,9 @@ class Index:
 
 
 def everything(include_folders: Iterable[Path]) -> list[SourceFile]:
-    """All that is indexed on this machine: installed headers, notes, what people added."""
+    """All that is indexed on this machine: installed headers, notes, past sessions, what people added."""
     own = [file for added in sources.added_paths() for file in sources.of_added(added)]
-    found = [*sources.installed(include_folders), *sources.notes(), *own]
+    found = [*sources.installed(include_folders), *sources.notes(), *sources.past_sessions(), *own]
     return list({str(file.path): file for file in found}.values())
 
 

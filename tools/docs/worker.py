@@ -74,29 +74,33 @@ def search(desk: Desk, params: Json) -> list[Json]:
 
 def add(desk: Desk, params: Json) -> Json:
     """Remember a path and index it; where nothing is indexed yet, or otherwise, all the rest too."""
-    added = sources.checked(Path(params["path"]), params.get("library", ""), params.get("version", ""))
-    sources.remember([*(one for one in sources.added_paths() if one.path != added.path), added])
+    about = [str(params.get(name, "")) for name in ("library", "version", "url")]
+    added = sources.checked(Path(params["path"]), *about)
+    sources.remember([*(one for one in sources.added_paths() if one.source != added.source), added])
     if not desk.index.is_made_with(desk.embedder):
-        return {"source": added.path, **build(desk, params)}
+        return {"source": added.source, **build(desk, params)}
     files = sources.of_added(added)
-    built = desk.index.build(files, desk.emit, source=added.path, embedder=desk.embedder)
-    return {"source": added.path, **built}
+    built = desk.index.build(files, desk.emit, source=added.source, embedder=desk.embedder)
+    return {"source": added.source, **built}
 
 
 def remove(desk: Desk, params: Json) -> Json:
-    """Forget an added path and take its chunks out.
+    """Forget an added path or URL and take its chunks out.
 
     Raises:
         UsageError: nothing of that name was added.
     """
     known = sources.added_paths()
-    path = str(Path(params["path"]).resolve())
-    kept = [one for one in known if one.path not in (path, params["path"])]
-    if len(kept) == len(known):
-        there = ", ".join(one.path for one in known) or "nothing was added"
+    names = (str(Path(params["path"]).resolve()), params["path"])
+    gone = next((one for one in known if one.source in names), None)
+    if gone is None:
+        there = ", ".join(one.source for one in known) or "nothing was added"
         raise UsageError("that was not added", where=params["path"], advice=there)
-    sources.remember(kept)
-    return {"source": path, "chunks": desk.index.remove(path) if desk.index.exists() else 0}
+    sources.remember([one for one in known if one != gone])
+    if gone.url:
+        Path(gone.path).unlink(missing_ok=True)
+    source = gone.source
+    return {"source": source, "chunks": desk.index.remove(source) if desk.index.exists() else 0}
 
 
 def at(desk: Desk, params: Json) -> Json | None:

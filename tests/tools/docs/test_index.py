@@ -17,7 +17,7 @@ from stitch_tui.tools.docs.index import Index
 from stitch_tui.tools.docs.search import Options
 from stitch_tui.tools.docs.sources import Added
 from stitch_tui.tools.docs.store import Damaged, Missing
-from stitch_tui.tools.errors import EnvironmentFault, UsageError
+from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import try_lock
 
 
@@ -179,13 +179,3 @@ def test_a_second_builder_waits_and_a_full_disk_leaves_what_was(
         built(index, toolkit, anew=True)
     assert found(index, "cudaMallocHost")[0] == "cudaMallocHost"
     assert not list(index.folder.glob("making-*"))
-
-
-def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path: Path) -> None:
-    for name, advice in (("guide.pdf", "pdftotext"), ("none.md", ""), ("a.bin", ".md")):
-        path = tmp_path / name
-        if name != "none.md":
-            path.write_text("x")
-        with pytest.raises(UsageError) as caught:
-            sources.checked(path, "", "")
-        assert advice in caught.value.advice
