@@ -40,7 +40,7 @@ class Search:
         self._store = store
         self._names: Names | None = None
         self._parts: dict[str, list[str]] = {}
-        self._named: tuple[int, int] | None = None
+        self._named: tuple[str, int] | None = None
 
     def passages(
         self,
