@@ -102,7 +102,7 @@ class Documentation:
     async def look_up(self, role: str, subtask: str, query: str, *, left: int) -> str:
         """The answer to a role's query, as the next turn says it."""
         passages = await self._searched(query)
-        self._told(role, subtask, "asked", query, passages, "")
+        self._told(role, subtask, "asked", query, passages, self._record.session.compiler)
         text = self._text(passages) or "Nothing was found."
         more = (
             f"You may search {left} more times."

@@ -293,7 +293,7 @@ class StitchApp(App[None]):
             return
         board = self.session.board if self.session else Board()
         citations = tuple(dict.fromkeys(cited for each in board.cited.values() for cited in each))
-        cited = Cited(citations, board.compiler)
+        cited = Cited(citations, board.session.compiler)
         self._open(DocsScreen(cited, first=first, query=query, embedding=embedding))
 
     def _open(self, screen: Screen[None]) -> None:

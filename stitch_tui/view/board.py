@@ -151,13 +151,6 @@ class Board:
     def subtask(self, id: str) -> Subtask | None:
         return next((s for s in self.session.subtasks if s.id == id), None)
 
-    @property
-    def compiler(self) -> str:
-        """What built last, as ``nvcc 13.0.88 with g++``; empty before the first build."""
-        verdicts = [iteration.verdict for iteration in self.session.iterations if iteration.verdict]
-        built = [*(verdict.build for verdict in verdicts), *self.builds.values()]
-        return next((build.compiler for build in reversed(built) if build), "")
-
     def iterations_of(self, id: str) -> list[Iteration]:
         """The latest iterations of a subtask, or of the program (empty id), oldest first."""
         numbers = self.attempts.get(id, [])[-RECENT:]

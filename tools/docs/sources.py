@@ -22,7 +22,8 @@ PAGE_KINDS |= {".rst": "text", ".ptx": "text", ".cu": "text", ".pdf": "pdf"}
 LARGEST_BYTES = 20_000_000
 """A larger file is no documentation."""
 NVIDIA = "NVIDIA's, as installed here; indexed for this user only"
-CCCL = "Apache-2.0 WITH LLVM-exception"
+LICENCES = dict.fromkeys(("cub", "thrust", "libcudacxx"), "Apache-2.0 WITH LLVM-exception")
+LICENCES["cutlass"] = "BSD-3-Clause"
 
 _LEFT_OUT = re.compile(
     r"(?:^|/)(?:detail|__\w+|std|Openacc|Openmp|nvtx3|nv|host_config|generated_\w+|nvperf\w*|cupti\w*|\w+Typedefs"
@@ -49,7 +50,10 @@ _VERSIONS = (
     ("cudnn", "cudnn_version.h", r"#define CUDNN_(?:MAJOR|MINOR|PATCHLEVEL) (\d+)"),
     ("cub", "cccl/cub/version.cuh", r"#\s*define CUB_VERSION (\d+)"),
     ("cub", "cub/version.cuh", r"#\s*define CUB_VERSION (\d+)"),
+    ("cutlass", "cutlass/version.h", r"#define CUTLASS_(?:MAJOR|MINOR|PATCH) (\d+)"),
 )
+_CUTLASS_PAGES = ("docs", "media/docs")
+"""Beside its include folder."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,27 @@ class Added:
 
 
 def installed(include_folders: Iterable[Path]) -> list[SourceFile]:
-    """Headers of the toolkit and of NVIDIA's wheels; of a library in two folders the first one's."""
+    """Headers of the toolkit and of NVIDIA's wheels, and CUTLASS' pages beside its own.
+
+    Of a library in two folders the first one's are taken.
+    """
     found, owners = list[SourceFile](), dict[str, Path]()
     for folder in include_folders:
-        for file in _headers_of(folder, "toolkit"):
+        for file in (*_headers_of(folder, "toolkit"), *_cutlass_pages(folder)):
             if owners.setdefault(file.library, folder) == folder:
                 found.append(file)
     return found
+
+
+def _cutlass_pages(include: Path) -> Iterator[SourceFile]:
+    """The Markdown that comes with CUTLASS, if this is its include folder."""
+    if not (include / "cutlass" / "cutlass.h").is_file():
+        return
+    version = _version(include, "cutlass")
+    for folder in _CUTLASS_PAGES:
+        for page in sorted((include.parent / folder).rglob("*.md")):
+            if _is_small(page):
+                yield SourceFile(page, "toolkit", "cutlass", version, LICENCES["cutlass"])
 
 
 def notes() -> list[SourceFile]:
@@ -206,8 +224,8 @@ def _headers_of(folder: Path, source: str, added: Added | None = None) -> Iterat
             continue
         library = (added.library if added else "") or library_of(name)
         version = (added.version if added else "") or _version(folder, library)
-        licence = CCCL if library in ("cub", "thrust", "libcudacxx") else NVIDIA
-        yield SourceFile(path, source, library, version, licence if added is None else added.licence)
+        licence = added.licence if added else LICENCES.get(library, NVIDIA)
+        yield SourceFile(path, source, library, version, licence)
 
 
 def library_of(name: str) -> str:

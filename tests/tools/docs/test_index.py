@@ -79,6 +79,28 @@ def test_only_what_changed_is_read_again(index: Index, toolkit: Path, tmp_path: 
     assert index.stats()["limit"] == 200, "another length of chunks makes the store anew"
 
 
+def test_cutlass_comes_with_its_pages_version_and_licence(
+    index: Index, toolkit: Path, tmp_path: Path
+) -> None:
+    include = tmp_path / "cutlass" / "include"
+    (include / "cutlass").mkdir(parents=True)
+    numbers = "".join(f"#define CUTLASS_{n} {v}\n" for n, v in (("MAJOR", 4), ("MINOR", 2), ("PATCH", 1)))
+    (include / "cutlass" / "version.h").write_text(numbers)
+    (include / "cutlass" / "cutlass.h").write_text("/// Names a status.\nenum class Status { kSuccess };\n")
+    (tmp_path / "cutlass" / "media" / "docs").mkdir(parents=True)
+    page = tmp_path / "cutlass" / "media" / "docs" / "pipeline.md"
+    page.write_text("# Pipelines\n\nProducers arrive, consumers wait.\n")
+    index.build(sources.installed([toolkit, include]), lambda *_: None)
+    passage = index.search("producers and consumers", limit=1)[0]
+    assert (passage["library"], passage["version"], passage["licence"]) == (
+        "cutlass",
+        "4.2.1",
+        "BSD-3-Clause",
+    )
+    assert passage["file"] == str(page)
+    assert index.search("Status", limit=1, library="cutlass", version="4.2.1")[0]["name"] == "Status"
+
+
 def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
     index: Index, toolkit: Path, tmp_path: Path
 ) -> None:
