@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from stitch_tui.agents import events
 from stitch_tui.agents.builtin.roles import BuiltinAdviser, BuiltinCoder, BuiltinPlanner
+from stitch_tui.agents.embedding import ROLE, EndpointEmbedding, embedding_of
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import Adviser, Coder, Planner
 from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
+from stitch_tui.tools.docs.client import Embedding
 
 if TYPE_CHECKING:
     from stitch_tui.agents.documentation import Documentation
@@ -45,7 +47,7 @@ def names_of(settings: Settings) -> dict[str, str]:
 
 
 def require_endpoints(settings: Settings) -> None:
-    """See that each role that is a model has an endpoint, a model's name and a key, before anything begins.
+    """See that each model has an endpoint, a name and a key, before anything begins.
 
     Raises:
         UsageError: one has not.
@@ -54,6 +56,11 @@ def require_endpoints(settings: Settings) -> None:
         from stitch_tui.agents.chat.client import endpoint_of, key_of
 
         key_of(role, name, endpoint_of(role, name))
+    if models_of(settings) and settings.docs.retrieval and settings.models.embedding.provider == "openai":
+        from stitch_tui.agents.chat.client import endpoint_of, key_of
+
+        embedding = settings.models.embedding
+        key_of(embedding, ROLE, endpoint_of(embedding, ROLE))
 
 
 def cast(settings: Settings, record: Record, allow: Callable[[], None]) -> Cast:
@@ -73,13 +80,15 @@ def cast(settings: Settings, record: Record, allow: Callable[[], None]) -> Cast:
     def model(role: str, chosen: RoleSettings, limits: LimitSettings) -> ChatModel:
         return ChatModel(role, chosen, limits, record, allow)
 
-    return cast_of(settings, record, model)
+    chosen = embedding_of(settings.models.embedding, allow) if settings.docs.retrieval else None
+    return cast_of(settings, record, model, chosen)
 
 
 def cast_of(
     settings: Settings,
     record: Record,
     make: Callable[[str, RoleSettings, LimitSettings], "ChatModel"],
+    embedding: Embedding | Literal["offline"] | None = None,
 ) -> Cast:
     """The roles, with models as `make` makes them from a role's name and settings."""
     from stitch_tui.agents.adviser import ModelAdviser
@@ -89,9 +98,13 @@ def cast_of(
 
     models = {name: make(name, role, settings.limits) for name, role in models_of(settings).items()}
     _announce(models.values(), record)
+    if isinstance(embedding, EndpointEmbedding) and not embedding.endpoint.is_local:
+        text = f"{embedding.endpoint.host} is sent what is searched for in the documentation (as embedding)"
+        record.emit(events.Warned(text=text))
     planner: Planner = BuiltinPlanner()
     coder: Coder = BuiltinCoder()
-    documentation = Documentation(settings.docs, record) if models and settings.docs.retrieval else None
+    searches = bool(models) and settings.docs.retrieval
+    documentation = Documentation(settings.docs, record, embedding) if searches else None
     if model := models.get("planner"):
         planner = ModelPlanner(model, record, settings.goal.min_coverage, documentation)
     if model := models.get("coder"):

@@ -5,6 +5,7 @@ Where nothing is indexed, or the index fails, the session goes on without and sa
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from stitch_tui.agents import events
 from stitch_tui.agents.chat.fences import fences, normal, without_thinking
@@ -13,7 +14,7 @@ from stitch_tui.agents.chat.tokens import cut_to
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import DocsSettings
 from stitch_tui.agents.state import Iteration
-from stitch_tui.tools.docs.client import DocsWorker, Passage, is_indexed
+from stitch_tui.tools.docs.client import DocsWorker, Embedding, Passage, is_indexed
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.verdict import Category, Finding, Verdict
 
@@ -53,12 +54,22 @@ _LIBRARY = re.compile(
 
 
 class Documentation:
-    """The docs worker of a session, with an event for each look-up."""
+    """The docs worker of a session, with an event for each look-up.
 
-    def __init__(self, settings: DocsSettings, record: Record) -> None:
+    Args:
+        embedding: what makes vectors of queries, where the index has some.
+    """
+
+    def __init__(
+        self,
+        settings: DocsSettings,
+        record: Record,
+        embedding: Embedding | Literal["offline"] | None = None,
+    ) -> None:
         self._settings, self._record = settings, record
-        self._worker = DocsWorker()
+        self._worker = DocsWorker(embedding)
         self._off = False
+        self._warned = set[str]()
 
     @property
     def lookups(self) -> int:
@@ -91,7 +102,7 @@ class Documentation:
     async def look_up(self, role: str, subtask: str, query: str, *, left: int) -> str:
         """The answer to a role's query, as the next turn says it."""
         passages = await self._searched(query)
-        self._told(role, subtask, "asked", query, passages, "")
+        self._told(role, subtask, "asked", query, passages, self._record.session.compiler)
         text = self._text(passages) or "Nothing was found."
         more = (
             f"You may search {left} more times."
@@ -118,13 +129,21 @@ class Documentation:
             return []
         try:
             if is_indexed():
-                return await self._worker.search(query, limit=self._settings.passages)
+                passages = self._settings.passages
+                return await self._worker.search(query, limit=passages, on_event=self._warn)
             problem = "no documentation is indexed, so that nothing can be looked up: stitch docs build"
         except EnvironmentFault as fault:
             problem = f"the documentation cannot be searched: {fault}"
         self._off = True
         self._record.emit(events.Warned(text=problem))
         return []
+
+    def _warn(self, event: str, data: dict[str, Any]) -> None:
+        """Say what a search was done without, once."""
+        text = str(data.get("text", ""))
+        if event == "warning" and text not in self._warned:
+            self._warned.add(text)
+            self._record.emit(events.Warned(text=f"documentation: {text}"))
 
     def _told(
         self, role: str, subtask: str, reason: str, query: str, passages: Sequence[Passage], compiler: str

@@ -105,15 +105,27 @@ class DeviceSettings(_Table):
     """Profile each version that becomes best, with nsys and ncu where they are: 5 to 15 s each time."""
 
 
-class RoleSettings(_Table):
-    provider: Literal["builtin", "openai"] = "builtin"
-    """builtin: deterministic, no model; openai: any OpenAI-compatible endpoint."""
+class EndpointSettings(_Table):
+    provider: str
     model: str = ""
     """Model name at the endpoint."""
     base_url: str = ""
     """Endpoint, with /v1; empty: OPENAI_BASE_URL."""
     api_key_env: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key; keys never stand in files. Empty: no key."""
+    idle_seconds: Positive = 180.0
+    """Longest silence within an answer, also before its first word."""
+    ca_bundle: str = ""
+    """PEM file of certificate authorities."""
+    proxy: str = ""
+    """Proxy URL for this endpoint."""
+    headers: dict[str, str] = {}
+    """Extra request headers."""
+
+
+class RoleSettings(EndpointSettings):
+    provider: Literal["builtin", "openai"] = "builtin"
+    """builtin: deterministic, no model; openai: any OpenAI-compatible endpoint."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature; unset: the endpoint's."""
     reasoning_effort: Literal["", "minimal", "low", "medium", "high"] = ""
@@ -126,26 +138,26 @@ class RoleSettings(_Table):
     """Most that compiler, checks and timing say in one prompt, the most relevant first."""
     timeout_seconds: Positive = 600.0
     """Longest time for one answer."""
-    idle_seconds: Positive = 180.0
-    """Longest silence within an answer, also before its first word."""
     retries: Annotated[int, Field(ge=0)] = 5
     """How often a request is made again after a failure that may pass."""
-    ca_bundle: str = ""
-    """PEM file of certificate authorities."""
-    proxy: str = ""
-    """Proxy URL for this endpoint."""
-    headers: dict[str, str] = {}
-    """Extra request headers."""
     input_price: Annotated[float, Field(ge=0)] = 0.0
     """Price of a million input tokens; 0: unknown, only tokens are counted."""
     output_price: Annotated[float, Field(ge=0)] = 0.0
     """Price of a million output tokens."""
 
 
+class EmbeddingSettings(EndpointSettings):
+    provider: Literal["none", "offline", "openai"] = "none"
+    """Vectors as the docs index' second opinion; offline: wordllama's (extra docs); openai: an endpoint's."""
+    idle_seconds: Positive = 30.0
+    """Longest wait for one answer."""
+
+
 class ModelSettings(_Table):
     planner: RoleSettings = RoleSettings()
     coder: RoleSettings = RoleSettings()
     verifier: RoleSettings = RoleSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
 
 
 class DocsSettings(_Table):

@@ -280,6 +280,12 @@ class Session(_Data):
         last = self.iterations[-1] if self.iterations else None
         return last if last is not None and not last.commit else None
 
+    @property
+    def compiler(self) -> str:
+        """What built last, ``nvcc 13.0.88 with g++``; empty before the first verdict with a build."""
+        verdicts = (iteration.verdict for iteration in reversed(self.iterations))
+        return next((v.build.compiler for v in verdicts if v and v.build), "")
+
     def subtask(self, id: str) -> Subtask:
         """The subtask with this id.
 

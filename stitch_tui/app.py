@@ -19,6 +19,7 @@ from textual.screen import Screen
 
 from stitch_tui import garbage, theming
 from stitch_tui.agents import journal
+from stitch_tui.agents.events import Citation
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
 from stitch_tui.link import EngineFeed, Feed
@@ -28,6 +29,7 @@ from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
 from stitch_tui.widgets.composer import Field
+from stitch_tui.widgets.verifier import VerifierPane
 
 GRACE_S = 5.0
 """What a viewer has for ending once its terminal is gone."""
@@ -117,6 +119,7 @@ class StitchApp(App[None]):
         super().__init__()
         self._first, self._project = first, project
         self._settings, self._git = settings.ui, settings.git
+        self._embedding = settings.models.embedding
         self._faults = theming.register(self)
         self._told = (0, False)
 
@@ -272,6 +275,26 @@ class StitchApp(App[None]):
         session = self.session
         restore = session.go_on_from if session and session.steerable else None
         self._open(HistoryScreen(history, session.board.session.id if session else "", restore))
+
+    def action_docs(self, query: str = "") -> None:
+        self._open_docs(query=query)
+
+    def on_verifier_pane_cited(self, event: VerifierPane.Cited) -> None:
+        self._open_docs(first=event.citation)
+
+    def _open_docs(self, *, query: str = "", first: Citation | None = None) -> None:
+        from stitch_tui.agents.embedding import embedding_of
+        from stitch_tui.screens.docs import Cited, DocsScreen
+
+        try:
+            embedding = embedding_of(self._embedding)
+        except StitchError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        board = self.session.board if self.session else Board()
+        citations = tuple(dict.fromkeys(cited for each in board.cited.values() for cited in each))
+        cited = Cited(citations, board.session.compiler)
+        self._open(DocsScreen(cited, first=first, query=query, embedding=embedding))
 
     def _open(self, screen: Screen[None]) -> None:
         """Show a screen, once."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import openai
 from openai import AsyncOpenAI
 
-from stitch_tui.agents.settings import RoleSettings
+from stitch_tui.agents.settings import EndpointSettings
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.redaction import hide, hide_headers, hide_userinfo
 
@@ -35,7 +35,7 @@ class Endpoint:
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
 
-def endpoint_of(settings: RoleSettings, role: str) -> Endpoint:
+def endpoint_of(settings: EndpointSettings, role: str) -> Endpoint:
     """The endpoint that the settings name.
 
     Raises:
@@ -58,7 +58,7 @@ def endpoint_of(settings: RoleSettings, role: str) -> Endpoint:
 
 
 def key_of(
-    settings: RoleSettings, role: str, endpoint: Endpoint, environ: Mapping[str, str] = os.environ
+    settings: EndpointSettings, role: str, endpoint: Endpoint, environ: Mapping[str, str] = os.environ
 ) -> str:
     """The role's key, hidden from now on; empty where none is needed.
 
@@ -78,7 +78,7 @@ def key_of(
 
 
 def open_client(
-    settings: RoleSettings, role: str, endpoint: Endpoint, environ: Mapping[str, str] = os.environ
+    settings: EndpointSettings, role: str, endpoint: Endpoint, environ: Mapping[str, str] = os.environ
 ) -> AsyncOpenAI:
     """A client that retries nothing by itself; its key and secret headers are hidden from now on.
 
@@ -114,7 +114,7 @@ def open_client(
     )
 
 
-def _tls(settings: RoleSettings, role: str) -> ssl.SSLContext:
+def _tls(settings: EndpointSettings, role: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=settings.ca_bundle or None)
     except OSError as error:  # ssl.SSLError among them

@@ -3,12 +3,17 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from stitch_tui.commands.output import Json, say, say_json, table
-from stitch_tui.tools.errors import UsageError
+from stitch_tui.plain_text import printable
+from stitch_tui.tools.errors import StitchError
+
+if TYPE_CHECKING:
+    from stitch_tui.agents.settings import Settings
+    from stitch_tui.tools.docs.client import Embedding
 
 docs = typer.Typer(
     help="Index and search the CUDA documentation on this machine.",
@@ -29,25 +34,34 @@ def build(
     rebuild: Annotated[bool, typer.Option(help="Make the index anew, whatever is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Index the toolkit's headers, stitch's notes and what you added; only what changed is read again."""
+    """Index the toolkit's headers, stitch's notes, past sessions and what you added; only news is read."""
+    _write_past_sessions()
     built = _call("build", {"anew": rebuild, "python": _python()}, build=True)
     _report(built, json)
 
 
 @docs.command(epilog="Example: stitch docs add ptx-isa.html --library ptx --version 9.0")
 def add(
-    path: Annotated[str, typer.Argument(help="A file or folder: text, Markdown, HTML, C++ headers.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH|URL", help="Text, Markdown, HTML, PDF, C++ headers; or their folder."),
+    ],
     library: Annotated[str, typer.Option(help="What it documents; default: the file's name.")] = "",
     version: Annotated[str, typer.Option(help="Version that it documents.")] = "",
     json: Json = False,
 ) -> None:
-    """Add a file or folder of yours to the index; it is looked at again with every build."""
-    if "://" in path:
-        raise UsageError(
-            "nothing is fetched", where=path, advice="download it (curl -O URL) and add the file"
-        )
-    asked = {"path": str(Path(path).absolute()), "library": library, "version": version, "python": _python()}
-    _report(_call("add", asked, build=True), json)
+    """Add a file, a folder or a page to the index; it is looked at again with every build.
+
+    A URL is fetched now and never again, unless you add it again.
+    """
+    url = path if "://" in path else ""
+    if url:
+        from stitch_tui.tools.docs.fetch import fetched
+        from stitch_tui.tools.paths import state_dir
+
+        path = str(fetched(url, state_dir("docs", "fetched")))
+    asked = {"path": str(Path(path).absolute()), "url": url, "python": _python()}
+    _report(_call("add", asked | {"library": library, "version": version}, build=True), json)
 
 
 @docs.command(epilog='Example: stitch docs search "allocate page-locked memory" --library runtime')
@@ -101,7 +115,7 @@ def list_(json: Json = False) -> None:
 
 @docs.command(epilog="Example: stitch docs remove ptx-isa.html")
 def remove(
-    path: Annotated[str, typer.Argument(help="A path that was added, as stitch docs list shows it.")],
+    path: Annotated[str, typer.Argument(help="A path or URL that was added, as stitch docs list shows it.")],
     json: Json = False,
 ) -> None:
     """Take what was added out of the index."""
@@ -121,6 +135,7 @@ def stats(json: Json = False) -> None:
             ("chunks", f"{found['chunks']:,} from {found['files']:,} files"),
             ("size", f"{found['bytes'] / 2**20:.1f} MiB"),
             ("longest", f"{found['limit']} tokens, {found['overlap']} overlap ({found['tokenizer']})"),
+            ("vectors", found["vectors"] or "none: models.embedding"),
             ("folder", found["folder"]),
         ]
     )
@@ -134,7 +149,7 @@ def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = Fa
         raise NoIndex("nothing is indexed yet", advice="run `stitch docs build`")
 
     async def asked() -> Any:
-        async with DocsWorker() as worker:
+        async with DocsWorker(_embedding()) as worker:
             timeout = BUILD_S if build else SEARCH_S
             return await worker.call(method, params, timeout=timeout, on_event=_progress)
 
@@ -144,11 +159,12 @@ def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = Fa
 def _progress(event: str, data: dict[str, Any]) -> None:
     if event == "waiting":
         typer.echo(f"waiting for {data['for']}", err=True)
+    elif event == "warning":
+        typer.echo(f"warning: {printable(data['text'])}", err=True)
     elif sys.stderr.isatty():
+        what = "vectors" if event == "vectors" else f"files, {data['chunks']} chunks"
         end = "\n" if data["done"] == data["of"] else ""
-        typer.echo(
-            f"\r{data['done']} of {data['of']} files, {data['chunks']} chunks{end}", err=True, nl=False
-        )
+        typer.echo(f"\r{data['done']} of {data['of']} {what}{end}", err=True, nl=False)
 
 
 def _report(built: dict[str, Any], json: bool) -> None:
@@ -161,8 +177,36 @@ def _report(built: dict[str, Any], json: bool) -> None:
         say(f"not read: {line}")
 
 
+def _write_past_sessions() -> None:
+    """Pages on this project's sessions, where it has any."""
+    from stitch_tui.agents import past_sessions
+    from stitch_tui.tools.history import History
+
+    settings = _settings().git
+    try:
+        history = History.open(Path.cwd(), prefix=settings.branch_prefix, author=settings.author)
+    except StitchError:  # no repository that could hold sessions
+        return
+    past_sessions.write(Path.cwd(), history)
+
+
 def _python() -> str:
-    """The reference's interpreter, whose wheels may hold headers too; the settings may not be usable yet."""
+    """The reference's interpreter, whose wheels may hold headers too."""
+    return _settings().reference.python
+
+
+def _embedding() -> "Embedding | Literal['offline'] | None":
+    """What makes vectors; to what is no endpoint of this machine's, texts are sent, and that is said."""
+    from stitch_tui.agents.embedding import EndpointEmbedding, embedding_of
+
+    chosen = embedding_of(_settings().models.embedding)
+    if isinstance(chosen, EndpointEmbedding) and not chosen.endpoint.is_local:
+        typer.echo(f"{chosen.endpoint.host} is sent what is indexed and searched for, in brief", err=True)
+    return chosen
+
+
+def _settings() -> "Settings":
+    """The settings, without those of a project file that nobody trusts: they may not be usable yet."""
     from stitch_tui.config import load
 
-    return load(Path.cwd(), refuse=False).settings.reference.python
+    return load(Path.cwd(), refuse=False).settings

@@ -62,6 +62,7 @@ class SessionScreen(Steering):
         Binding("f", "full", "Full", id="view.full", tooltip="This pane alone.", show=False),
         Binding("i", "iterations", "Table", id="view.iterations", tooltip="Iterations table.", show=False),
         Binding("h", "app.history", "History", id="view.history", tooltip="Iterations in git."),
+        Binding("d", "app.docs", "Docs", id="view.docs", tooltip="CUDA documentation.", show=False),
         Binding("y", "app.copy", "Copy", id="view.copy", tooltip="Copy what this pane shows.", show=False),
         Binding("1", "pane('planner')", "Planner", id="view.planner", show=False),
         Binding("2", "pane('coder')", "Coder", id="view.coder", show=False),
@@ -146,7 +147,9 @@ class SessionScreen(Steering):
         self._follow()
         shown, subtask = self._shown, self.chosen
         build = board.build_of(shown) if shown else None
-        self.query_one("#verifier", VerifierPane).show(shown, build, subtask)
+        self.query_one("#verifier", VerifierPane).show(
+            shown, build, subtask, board.cited.get(self.planner.chosen, ())
+        )
         self.query_one("#chart", SpeedupChart).show(points(board.iterations_of(self.planner.chosen)))
         details = self.query_one("#details", Static)
         details.update(_details(subtask))

@@ -69,6 +69,8 @@ class Board:
         self.notes: deque[Note] = deque(maxlen=NOTES)
         self.attempts: dict[str, list[int]] = {}
         """Subtask id (empty: the program) -> numbers of its iterations."""
+        self.cited: dict[str, tuple[events.Citation, ...]] = {}
+        """Subtask id (empty: the whole) -> what roles were shown of the documentation, each once."""
         self.finished: events.SessionFinished | None = None
         self.seq = 0
         self.changes = 0
@@ -117,6 +119,8 @@ class Board:
                 self._note("route", f"{event.subtask}: {event.next}: {event.reason}", event)
             case events.Retrieved():
                 self._note("docs", f"{event.subtask or event.role}: {event.sentence}", event)
+                known = self.cited.get(event.subtask, ())
+                self.cited[event.subtask] = tuple(dict.fromkeys((*known, *event.citations)))
             case events.Decision():
                 self._note("decision", event.sentence, event)
             case events.Warned():

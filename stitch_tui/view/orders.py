@@ -57,6 +57,7 @@ ENTRIES = (
     Entry("code", "", "edit the selected subtask's .cu in $EDITOR: yours is judged next", "edit_code"),
     Entry("log", "", "what was decided, routed and warned of", "log"),
     Entry("history", "", "iterations in git: compare, restore, apply, export", "history"),
+    Entry("docs", "[QUERY]", "search the CUDA documentation on this machine", "docs"),
     Entry("profile", "", "where the reference's time goes", "profile"),
     Entry("report", "", "how the session stands", "report"),
     Entry("iterations", "", "the table of iterations", "iterations"),

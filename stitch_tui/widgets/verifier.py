@@ -1,14 +1,19 @@
 """The Verifier pane: what was judged, on what evidence; error and speed with their spread."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.content import Content
+from textual.content import Content, Span
+from textual.events import Click
+from textual.message import Message
+from textual.style import Style
 from textual.widgets import Static
 
+from stitch_tui.agents.events import Citation
 from stitch_tui.agents.state import Iteration, Subtask
 from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.tools.verdict import Build, Flag, Ratio, Samples, Verdict
@@ -29,6 +34,7 @@ from stitch_tui.widgets import roofline
 
 FINDINGS = 12
 KERNELS = 8
+CITATIONS = 6
 LABEL = 10
 
 
@@ -40,17 +46,38 @@ class VerifierPane(VerticalScroll, can_focus=True):
         Binding("k", "scroll_up", "Up", show=False),
     ]
 
+    @dataclass
+    class Cited(Message):
+        """A click on what the documentation said."""
+
+        citation: Citation
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._about: tuple[Iteration | None, Build | None, Subtask | None] = (None, None, None)
+        self._cited: tuple[Citation, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield Static(id="verdict-text", markup=False)
 
-    def show(self, iteration: Iteration | None, build: Build | None, subtask: Subtask | None) -> None:
-        """Show an iteration of `subtask`, or of the program where that is None."""
-        self._about = iteration, build, subtask
+    def show(
+        self,
+        iteration: Iteration | None,
+        build: Build | None,
+        subtask: Subtask | None,
+        cited: tuple[Citation, ...] = (),
+    ) -> None:
+        """Show an iteration of `subtask`, or of the program where that is None.
+
+        Args:
+            cited: what roles were shown of the documentation.
+        """
+        self._about, self._cited = (iteration, build, subtask), cited
         self._draw()
+
+    def on_click(self, event: Click) -> None:
+        if (number := event.style.meta.get("citation")) is not None:
+            self.post_message(self.Cited(self._cited[number]))
 
     def on_resize(self) -> None:
         """Lines depend on the width, which a pane that is not shown does not have."""
@@ -58,7 +85,8 @@ class VerifierPane(VerticalScroll, can_focus=True):
 
     def _draw(self) -> None:
         width = max(self.scrollable_content_region.width, 20)
-        self.query_one("#verdict-text", Static).update(Content("\n").join(_lines(*self._about, width)))
+        lines = [*_lines(*self._about, width), *_citations(self._cited)]
+        self.query_one("#verdict-text", Static).update(Content("\n").join(lines))
 
 
 def _lines(
@@ -83,6 +111,18 @@ def _lines(
     yield from _findings(verdict)
     yield from _build(build)
     yield from _evidence(verdict)
+
+
+def _citations(cited: tuple[Citation, ...]) -> Iterator[Content]:
+    """The latest, each a line that leads to its text."""
+    if not cited:
+        return
+    yield _section("documentation")
+    for number in range(max(len(cited) - CITATIONS, 0), len(cited)):
+        text = Content(_indent(one_line(cited[number].sentence)))
+        style = Style.from_meta({"citation": number})
+        colour = "$waiting" if cited[number].is_other_version else "$accent"
+        yield Content(text.plain, [Span(0, len(text), colour), Span(0, len(text), style)])
 
 
 def _decision(iteration: Iteration, verdict: Verdict) -> Iterator[Content]:

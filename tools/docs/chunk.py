@@ -8,6 +8,8 @@ TOKENIZER = "stitch-pieces-4"
 """Up to four letters, up to three digits, or one mark are one token: near to what models count of code."""
 LIMIT_TOKENS = 1000
 OVERLAP_TOKENS = 100
+LONGEST_BRIEF = 300
+_SENTENCE_END = re.compile(r"(?<=\.)\s")
 _PIECE = re.compile(r"[^\W\d_]{1,4}|\d{1,3}|[^\s]")
 
 
@@ -26,6 +28,12 @@ class Chunk:
     """Where in an HTML page."""
     aliases: str = ""
     """Further names that lead here, such as those of an enumeration's values."""
+
+    @property
+    def brief(self) -> str:
+        """The first sentence below the signature or heading: what headers say in one line."""
+        first = self.text.partition("\n\n")[2].partition("\n\n")[0]
+        return _SENTENCE_END.split(first)[0][:LONGEST_BRIEF]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
@@ -50,6 +50,26 @@ class Passage:
         return f"{self.file}:{self.line}" + (f"#{self.anchor}" if self.anchor else "")
 
 
+@runtime_checkable
+class Embedding(Protocol):
+    """A model of vectors that is asked for the worker: where requests go to and with what key, it knows."""
+
+    @property
+    def name(self) -> str:
+        """The model: vectors of two names cannot be compared."""
+        ...
+
+    async def vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        """One for each text.
+
+        Raises:
+            StitchError: it cannot be asked.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
 class NoIndex(EnvironmentFault):
     """Nothing is indexed yet."""
 
@@ -63,9 +83,14 @@ class DocsWorker:
     """An async context manager; the process starts with the first call and stays warm.
 
     A worker that died or took too long is replaced at the next call.
+
+    Args:
+        embedding: what makes vectors, as a second opinion; closed with the worker.  ``offline``: the model
+            that lies in a package, asked by the worker itself.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, embedding: Embedding | Literal["offline"] | None = None) -> None:
+        self._embedding = embedding
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._count = 0
@@ -77,17 +102,40 @@ class DocsWorker:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def close(self) -> None:
+        """End the process, and what makes vectors; harmless when there is none."""
+        await self._end()
+        if isinstance(self._embedding, Embedding):
+            await self._embedding.close()
+
     async def search(
-        self, query: str, *, limit: int = 5, library: str = "", version: str = ""
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        library: str = "",
+        version: str = "",
+        on_event: OnEvent | None = None,
     ) -> list[Passage]:
-        """The best passages, best first.
+        """The best passages, best first; the event ``warning`` says what was done without.
 
         Raises:
             NoIndex: nothing is indexed yet.
             EnvironmentFault: the index is damaged, or the worker cannot run.
         """
         asked = {"query": query, "limit": limit, "library": library, "version": version}
-        return [Passage(**found) for found in await self.call("search", asked, timeout=SEARCH_S)]
+        found = await self.call("search", asked, timeout=SEARCH_S, on_event=on_event)
+        return [Passage(**passage) for passage in found]
+
+    async def at(self, place: str) -> Passage | None:
+        """The passage that begins at a `Passage.place`; None when the index has none there.
+
+        Raises:
+            NoIndex: nothing is indexed yet.
+            EnvironmentFault: the index is damaged, or the worker cannot run.
+        """
+        found = await self.call("at", {"place": place}, timeout=SEARCH_S)
+        return Passage(**found) if found else None
 
     async def call(
         self, method: str, params: Json | None = None, *, timeout: float, on_event: OnEvent | None = None
@@ -105,20 +153,21 @@ class DocsWorker:
                 self._count += 1
                 return await self._asked(method, params or {}, timeout, on_event)
             except TimeoutError:
-                await self.close()
+                await self._end()
                 raise EnvironmentFault(
                     f"the docs worker took longer than {timeout:g} s", where=method
                 ) from None
             except (ConnectionError, asyncio.IncompleteReadError) as error:
                 log = self._last_words()
-                await self.close()
+                await self._end()
                 raise EnvironmentFault("the docs worker ended", where=method, why=log) from error
-            except asyncio.CancelledError:
-                await asyncio.shield(self.close())
+            except StitchError:
+                raise
+            except BaseException:  # cancelled, or refused by who asks for vectors: an answer is outstanding
+                await asyncio.shield(self._end())
                 raise
 
-    async def close(self) -> None:
-        """End the process; harmless when there is none."""
+    async def _end(self) -> None:
         process, self._process = self._process, None
         if self._writer is not None:
             self._writer.close()
@@ -157,21 +206,32 @@ class DocsWorker:
             await self._received()
 
     async def _asked(self, method: str, params: Json, timeout: float, on_event: OnEvent | None) -> Any:
-        assert self._writer
-        self._writer.write(
-            json.dumps({"id": self._count, "method": method, "params": params}).encode() + b"\n"
-        )
-        await self._writer.drain()
+        request = {"id": self._count, "method": method, "params": params, "embedding": self._embedding_kind}
+        await self._send(request)
         while True:
             async with asyncio.timeout(timeout):
                 message = await self._received()
-            if "event" in message:
+            if message.get("event") == "embed":
+                assert isinstance(self._embedding, Embedding)
+                await self._send(await answered(self._embedding, message["data"]["texts"]))
+            elif "event" in message:
                 if on_event is not None:
                     on_event(message["event"], message["data"])
             elif "error" in message:
                 raise _error_of(message["error"])
             else:
                 return message["result"]
+
+    @property
+    def _embedding_kind(self) -> tuple[str, str]:
+        if isinstance(self._embedding, Embedding):
+            return "asked", self._embedding.name
+        return self._embedding or "", ""
+
+    async def _send(self, message: Json) -> None:
+        assert self._writer
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        await self._writer.drain()
 
     async def _received(self) -> Json:
         line = await self._reader.readuntil(b"\n")
@@ -183,6 +243,14 @@ class DocsWorker:
         text = os.pread(self._log, _LOG_BYTES, max(size - _LOG_BYTES, 0)).decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1][:300] if lines else ""
+
+
+async def answered(embedding: Embedding, texts: Sequence[str]) -> Json:
+    """What the worker is told that asks for vectors: they, or why there are none."""
+    try:
+        return {"vectors": await embedding.vectors(texts)}
+    except StitchError as fault:
+        return {"error": str(fault)}
 
 
 def _error_of(error: Json) -> StitchError:

@@ -56,6 +56,7 @@ _KEYWORDS = {
 MOST_BODY = 12_000
 """Characters of a type's body that are kept with it."""
 MOST_SIGNATURE = 1500
+"""Characters of a prototype, its indentation left out: what is longer is a body that was taken for one."""
 MOST_OVERLOADS = 12
 
 
@@ -194,7 +195,8 @@ def _prototypes(source: str, known: set[str]) -> Iterator[Chunk]:
     for match in _STATEMENT.finditer(code):
         statement = _LABEL.sub("", match[1].strip()).strip()
         before, paren, _ = statement.partition("(")
-        if match[2] == "}" or not paren or len(statement) > MOST_SIGNATURE or not _declares(before):
+        is_short = len(_tidy(statement)) <= MOST_SIGNATURE
+        if match[2] == "}" or not paren or not is_short or not _declares(before):
             continue
         name, _ = _names(statement)
         if not name or name in known:

@@ -1,43 +1,28 @@
-"""Build the index of this machine's documentation, and search it.  Runs in the docs worker."""
+"""Build the index of this machine's documentation, and keep it up to date.  Runs in the docs worker."""
 
 import asyncio
-import hashlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
+from stitch_tui.tools.docs.search import Search
 from stitch_tui.tools.docs.sources import SourceFile
-from stitch_tui.tools.docs.store import SCHEMA, Row, Store, quoted
-from stitch_tui.tools.docs.words import Names, meant_words, misspellable, query_words, words
+from stitch_tui.tools.docs.store import SCHEMA, Row, Store
+from stitch_tui.tools.docs.vectors import Embedder, described
+from stitch_tui.tools.docs.words import words
 from stitch_tui.tools.errors import EnvironmentFault
 from stitch_tui.tools.locks import acquire, try_lock
 
-_API = re.compile(r"^(?:cuda|cu)(?=.)|(?:v\d|ptsz|ptds)$")
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
-NAME_WEIGHT = 8
-"""How often the words of a chunk's name stand among its words."""
-WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_MEANT = 1.0, 2.0, 1.0
-"""Of a query's words, of the identifiers that misspelt ones are near to, and of CUDA's words for it."""
 PROGRESS_FILES = 20
-CANDIDATES = 8
-"""Rows that are looked at for each one wanted: overloads of one name give way to other names."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a search may do; benchmarks switch parts off."""
-
-    synonyms: bool = True
-    spelling: bool = True
-    distinct: bool = True
-    """Each name once."""
+BATCH = 256
+"""Texts that a model of vectors is given at once."""
 
 
 class Index:
@@ -50,21 +35,36 @@ class Index:
     def __init__(self, folder: Path, cut: Cut | None = None) -> None:
         self.folder, self._cut = folder, cut or Cut()
         self._store = Store(folder)
-        self._names: Names | None = None
-        self._parts: dict[str, list[str]] = {}
-        self._named: tuple[int, int] | None = None
+        self._search = Search(self._store)
 
-    @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self, embedder: Embedder | None = None) -> dict[str, Any]:
         """What rows are made with; a store that was made with something else is made anew."""
-        return {"schema": SCHEMA, "tokenizer": TOKENIZER, **asdict(self._cut)}
+        vectors = embedder.name if embedder else ""
+        return {"schema": SCHEMA, "tokenizer": TOKENIZER, **asdict(self._cut), "vectors": vectors}
 
     def exists(self) -> bool:
         """Is anything indexed yet?"""
         return self._store.exists()
 
+    def is_made_with(self, embedder: Embedder | None) -> bool:
+        """Is there an index whose rows are made as they would be now?
+
+        Raises:
+            Damaged: the store does not say.
+        """
+        if not self._store.exists():
+            return False
+        made = self._store.settings()
+        return all(made.get(name) == value for name, value in self.settings(embedder).items())
+
     def build(
-        self, files: Sequence[SourceFile], emit: Emit, *, anew: bool = False, source: str = ""
+        self,
+        files: Sequence[SourceFile],
+        emit: Emit,
+        *,
+        anew: bool = False,
+        source: str = "",
+        embedder: Embedder | None = None,
     ) -> dict[str, Any]:
         """Bring the index up to date with `files`: changed ones are read again, others leave it.
 
@@ -73,47 +73,23 @@ class Index:
         One builder at a time: a second one waits, and then finds most of its work done.
 
         Raises:
-            EnvironmentFault: it cannot be written, or another build does not end.
+            EnvironmentFault: it cannot be written, another build does not end, or there are no vectors of
+                the embedder's.
             Damaged: the store cannot be read; `anew` makes another.
         """
         held = self._locked(emit)
         try:
-            return self._build(files, emit, anew, source)
+            return self._build(files, emit, anew, source, embedder)
         finally:
             os.close(held)
 
-    def search(
-        self, query: str, *, limit: int, library: str = "", version: str = "", options: Options | None = None
-    ) -> list[dict[str, Any]]:
-        """The best passages for a query, each name once, best first; a query of names alone gets these first.
+    def search(self, query: str, **asked: Any) -> list[dict[str, Any]]:
+        """The best passages for a query; arguments and errors as for `Search.passages`."""
+        return self._search.passages(query, **asked)
 
-        Raises:
-            Missing: nothing is indexed yet.
-            Damaged: the store cannot be read.
-        """
-        options = options or Options()
-        asked = query_words(query)
-        named = misspellable(query)
-        near = list[str]()
-        if options.spelling and named:
-            near = [name for word in named if (name := self._known_names().near(word))]
-        meant = meant_words(query) if options.synonyms else []
-        spelt = list(dict.fromkeys(word for name in near for word in (name, *self._parts.get(name, ()))))
-        known = {*asked, *spelt}
-        weighted = [
-            (asked, WEIGHT_ASKED),
-            (spelt, WEIGHT_SPELT),
-            ([word for word in meant if word not in known], WEIGHT_MEANT),
-        ]
-        where = " AND ".join(
-            f"{column} = {quoted(value)}"
-            for column, value in (("library", library), ("version", version))
-            if value
-        )
-        rows = self._store.search(weighted, where, limit * CANDIDATES)
-        if len(named) == len(query.split()):  # nothing but names
-            rows.sort(key=lambda row: row["name"].strip("_").lower() not in {*named, *near})
-        return [_passage(row) for row in (_one_a_name(rows) if options.distinct else rows)[:limit]]
+    def at(self, file: str, line: int, anchor: str = "") -> dict[str, Any] | None:
+        """The passage that begins there; errors as for `search`."""
+        return self._search.at(file, line, anchor)
 
     def remove(self, source: str) -> int:
         """Take what came from a source out of the index; the number of chunks that went."""
@@ -164,32 +140,34 @@ class Index:
                 "another build of the documentation index does not end", where=str(lock)
             ) from None
 
-    def _build(self, files: Sequence[SourceFile], emit: Emit, anew: bool, source: str) -> dict[str, Any]:
+    def _build(
+        self, files: Sequence[SourceFile], emit: Emit, anew: bool, source: str, embedder: Embedder | None
+    ) -> dict[str, Any]:
         began = time.monotonic()
-        known: dict[str, str] = {}
-        if not anew and self._store.exists():
-            made = self._store.settings()
-            anew = any(made.get(name) != value for name, value in self.settings.items())
-            known = {} if anew else self._store.files(source)
-        fresh = not self._store.exists() or anew
+        fresh = anew or not self.is_made_with(embedder)
+        known = {} if fresh else self._store.files(source)
         rows, seen, read, unread = list[Row](), set[str](), set[str](), list[str]()
         for number, file in enumerate(files, 1):
             path = str(file.path)
             try:
-                digest = _digest(file)
+                digest = file.digest()
                 seen.add(path)
                 if known.get(path) != digest:
                     rows += self._rows(file, digest)
                     read.add(path)
             except OSError as error:
                 unread.append(f"{path}: {error.strerror or error}")
+            except EnvironmentFault as fault:
+                unread.append(f"{path}: {fault}")
             if number % PROGRESS_FILES == 0 or number == len(files):
                 emit("progress", {"done": number, "of": len(files), "chunks": len(rows)})
         if fresh and not rows:
             raise EnvironmentFault("there is nothing to index", advice="stitch docs add PATH")
         gone = (set(known) - seen) | (read - {row["file"] for row in rows}) & set(known)
+        if embedder is not None:
+            _add_vectors(rows, embedder, emit)
         if fresh:
-            self._store.make(rows, self.settings)
+            self._store.make(rows, self.settings(embedder))
         elif rows or gone:
             self._store.change(rows, sorted(gone))
         seconds = round(time.monotonic() - began, 2)
@@ -203,7 +181,7 @@ class Index:
 
     def _rows(self, file: SourceFile, digest: str) -> list[Row]:
         """The rows of one file; a piece's id is its place in the file and never used twice."""
-        pieces = [piece for chunk in file.chunks() for piece in within(chunk, self._cut)]
+        pieces = [(chunk.brief, piece) for chunk in file.chunks() for piece in within(chunk, self._cut)]
         stem = " ".join(words(file.path.stem))
         return [
             {
@@ -219,50 +197,26 @@ class Index:
                 "text": piece.text,
                 "anchor": piece.anchor,
                 "line": piece.line,
-                "words": _indexed(piece.name, f"{piece.title} {piece.aliases} {piece.text}", stem),
+                "said": brief or piece.title,
+                "names": " ".join(words(piece.name)),
+                "brief": " ".join(words(brief)),
+                "words": " ".join([*words(f"{piece.title} {piece.aliases} {piece.text}"), stem]),
             }
-            for number, piece in enumerate(pieces)
+            for number, (brief, piece) in enumerate(pieces)
         ]
-
-    def _known_names(self) -> Names:
-        """The documented names, read again after a change."""
-        generation = self._store.generation
-        if self._names is None or generation != self._named:
-            rows = self._store.rows("name")
-            self._names, self._named = Names(row["name"] for row in rows), generation
-            self._parts = {row["name"].strip("_").lower(): words(row["name"]) for row in rows}
-        return self._names
 
 
 def everything(include_folders: Iterable[Path]) -> list[SourceFile]:
-    """All that is indexed on this machine: installed headers, notes, what people added."""
+    """All that is indexed on this machine: installed headers, notes, past sessions, what people added."""
     own = [file for added in sources.added_paths() for file in sources.of_added(added)]
-    found = [*sources.installed(include_folders), *sources.notes(), *own]
+    found = [*sources.installed(include_folders), *sources.notes(), *sources.past_sessions(), *own]
     return list({str(file.path): file for file in found}.values())
 
 
-def _indexed(name: str, text: str, stem: str) -> str:
-    return " ".join([*NAME_WEIGHT * words(name), *words(text), stem])
-
-
-def _digest(file: SourceFile) -> str:
-    about = "\0".join((file.source, file.library, file.version, file.licence))
-    return hashlib.sha256(about.encode() + file.path.read_bytes()).hexdigest()[:32]
-
-
-def _one_a_name(rows: Sequence[Row]) -> list[Row]:
-    """Rows of which no two document the same declaration: of overloads and pieces the best one.
-
-    A function of the driver is that of the runtime; sections of pages are all kept, whatever their headings.
-    """
-    first: dict[str, Row] = {}
-    for row in rows:
-        name = _API.sub("", row["name"].replace("_", "").lower())
-        is_page = Path(row["file"]).suffix.lower() in sources.PAGE_KINDS
-        first.setdefault(row["id"] if is_page else name, row)
-    return list(first.values())
-
-
-def _passage(row: Row) -> dict[str, Any]:
-    names = ("library", "version", "name", "title", "text", "file", "line", "anchor", "licence", "source")
-    return {name: row[name] for name in names} | {"score": round(float(row["_score"]), 3)}
+def _add_vectors(rows: Sequence[Row], embedder: Embedder, emit: Emit) -> None:
+    for first in range(0, len(rows), BATCH):
+        batch = rows[first : first + BATCH]
+        texts = [described(row["name"], row["said"]) for row in batch]
+        for row, vector in zip(batch, embedder.vectors(texts), strict=True):
+            row["vector"] = vector
+        emit("vectors", {"done": first + len(batch), "of": len(rows)})

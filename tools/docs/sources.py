@@ -1,14 +1,16 @@
 """What there is to index on this machine: the toolkit's headers, stitch's notes, what a person added."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from stitch_tui.tools.atomic_write import replace_file, writing
-from stitch_tui.tools.docs import headers, pages
+from stitch_tui.tools.docs import headers, pages, pdf
 from stitch_tui.tools.docs.chunk import Chunk
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.paths import state_dir
@@ -16,11 +18,12 @@ from stitch_tui.tools.paths import state_dir
 NOTES = Path(__file__).with_name("notes")
 HEADER_KINDS = {".h", ".hpp", ".cuh", ".inl"}
 PAGE_KINDS = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html", ".txt": "text"}
-PAGE_KINDS |= {".rst": "text", ".ptx": "text", ".cu": "text"}
+PAGE_KINDS |= {".rst": "text", ".ptx": "text", ".cu": "text", ".pdf": "pdf"}
 LARGEST_BYTES = 20_000_000
 """A larger file is no documentation."""
 NVIDIA = "NVIDIA's, as installed here; indexed for this user only"
-CCCL = "Apache-2.0 WITH LLVM-exception"
+LICENCES = dict.fromkeys(("cub", "thrust", "libcudacxx"), "Apache-2.0 WITH LLVM-exception")
+LICENCES["cutlass"] = "BSD-3-Clause"
 
 _LEFT_OUT = re.compile(
     r"(?:^|/)(?:detail|__\w+|std|Openacc|Openmp|nvtx3|nv|host_config|generated_\w+|nvperf\w*|cupti\w*|\w+Typedefs"
@@ -47,7 +50,10 @@ _VERSIONS = (
     ("cudnn", "cudnn_version.h", r"#define CUDNN_(?:MAJOR|MINOR|PATCHLEVEL) (\d+)"),
     ("cub", "cccl/cub/version.cuh", r"#\s*define CUB_VERSION (\d+)"),
     ("cub", "cub/version.cuh", r"#\s*define CUB_VERSION (\d+)"),
+    ("cutlass", "cutlass/version.h", r"#define CUTLASS_(?:MAJOR|MINOR|PATCH) (\d+)"),
 )
+_CUTLASS_PAGES = ("docs", "media/docs")
+"""Beside its include folder."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +67,25 @@ class SourceFile:
     version: str
     licence: str
 
+    def digest(self) -> str:
+        """Changes with the file's bytes and with what is said about it.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        about = "\0".join((self.source, self.library, self.version, self.licence))
+        return hashlib.sha256(about.encode() + self.path.read_bytes()).hexdigest()[:32]
+
     def chunks(self) -> list[Chunk]:
         """The file's chunks, before the limit on their length.
 
         Raises:
             OSError: it cannot be read.
+            EnvironmentFault: it is a PDF, and no good one, or there is nothing to read it with.
         """
+        kind = PAGE_KINDS.get(self.path.suffix.lower(), "")
+        if kind == "pdf":
+            return list(pdf.chunks(self.path))
         text = self.path.read_text(encoding="utf-8", errors="replace")
         if self.path.suffix in HEADER_KINDS or not self.path.suffix:
             bare = self.path.suffix == ".h" and self.library not in ("cub", "thrust", "libcudacxx", "cutlass")
@@ -76,7 +95,7 @@ class SourceFile:
             "html": pages.html,
             "text": pages.plain,
         }
-        return list(readers[PAGE_KINDS[self.path.suffix]](text, self.path.stem))
+        return list(readers[kind](text, self.path.stem))
 
 
 @dataclass(frozen=True)
@@ -86,21 +105,52 @@ class Added:
     path: str
     library: str = ""
     version: str = ""
+    url: str = ""
+    """Where it was fetched from; empty: it is a person's own."""
+
+    @property
+    def source(self) -> str:
+        """What it is listed and removed by."""
+        return self.url or self.path
+
+    @property
+    def licence(self) -> str:
+        return f"of {urlsplit(self.url).hostname}; indexed for this user only" if self.url else "yours"
 
 
 def installed(include_folders: Iterable[Path]) -> list[SourceFile]:
-    """Headers of the toolkit and of NVIDIA's wheels; of a library in two folders the first one's."""
+    """Headers of the toolkit and of NVIDIA's wheels, and CUTLASS' pages beside its own.
+
+    Of a library in two folders the first one's are taken.
+    """
     found, owners = list[SourceFile](), dict[str, Path]()
     for folder in include_folders:
-        for file in _headers_of(folder, "toolkit"):
+        for file in (*_headers_of(folder, "toolkit"), *_cutlass_pages(folder)):
             if owners.setdefault(file.library, folder) == folder:
                 found.append(file)
     return found
 
 
+def _cutlass_pages(include: Path) -> Iterator[SourceFile]:
+    """The Markdown that comes with CUTLASS, if this is its include folder."""
+    if not (include / "cutlass" / "cutlass.h").is_file():
+        return
+    version = _version(include, "cutlass")
+    for folder in _CUTLASS_PAGES:
+        for page in sorted((include.parent / folder).rglob("*.md")):
+            if _is_small(page):
+                yield SourceFile(page, "toolkit", "cutlass", version, LICENCES["cutlass"])
+
+
 def notes() -> list[SourceFile]:
     """stitch's own notes, on what no header explains."""
     return [SourceFile(path, "notes", "notes", "", "Apache-2.0") for path in sorted(NOTES.glob("*.md"))]
+
+
+def past_sessions() -> list[SourceFile]:
+    """What past sessions of this user's projects came to; their pages are written before a build."""
+    found = sorted(sessions_folder().glob("*/*.md"))
+    return [SourceFile(path, "sessions", "sessions", "", "yours") for path in found]
 
 
 def of_added(added: Added) -> list[SourceFile]:
@@ -109,24 +159,24 @@ def of_added(added: Added) -> list[SourceFile]:
     if path.is_file():
         return [_own(path, added)]
     pages_ = [p for p in sorted(path.rglob("*")) if p.suffix.lower() in PAGE_KINDS and _is_small(p)]
-    return [*(_own(page, added) for page in pages_), *_headers_of(path, added.path, added)]
+    return [*(_own(page, added) for page in pages_), *_headers_of(path, added.source, added)]
 
 
-def checked(path: Path, library: str, version: str) -> Added:
+def checked(path: Path, library: str, version: str, url: str = "") -> Added:
     """What a person wants to add.
+
+    Args:
+        url: where the file was fetched from.
 
     Raises:
         UsageError: it is not there, or of a kind that cannot be read.
+        EnvironmentFault: it is a PDF, and there is nothing to read it with.
     """
-    if path.suffix.lower() == ".pdf":
-        raise UsageError(
-            "PDF is not read",
-            where=str(path),
-            advice="turn it into text: pdftotext -layout FILE.pdf FILE.txt",
-        )
     if not path.exists():
         raise UsageError("there is no such file or folder", where=str(path))
-    added = Added(str(path.resolve()), library, version)
+    if path.suffix.lower() == ".pdf":
+        pdf.require()
+    added = Added(str(path.resolve()), library, version, url)
     if path.is_file() and path.suffix.lower() not in PAGE_KINDS and path.suffix not in HEADER_KINDS:
         kinds = ", ".join(sorted(HEADER_KINDS | set(PAGE_KINDS)))
         raise UsageError(f"{path.suffix or 'this kind of file'} is not read", where=str(path), advice=kinds)
@@ -150,12 +200,18 @@ def remember(added: Sequence[Added]) -> None:
         replace_file(_list_file(), json.dumps([vars(one) for one in added], indent=1).encode())
 
 
+def sessions_folder() -> Path:
+    """A folder for each project, with a page for each of its sessions."""
+    return state_dir("docs", "sessions")
+
+
 def _list_file() -> Path:
     return state_dir("docs") / "added.json"
 
 
 def _own(path: Path, added: Added) -> SourceFile:
-    return SourceFile(path, added.path, added.library or path.stem.lower(), added.version, "yours")
+    library = added.library or path.stem.lower()
+    return SourceFile(path, added.source, library, added.version, added.licence)
 
 
 def _headers_of(folder: Path, source: str, added: Added | None = None) -> Iterator[SourceFile]:
@@ -168,8 +224,8 @@ def _headers_of(folder: Path, source: str, added: Added | None = None) -> Iterat
             continue
         library = (added.library if added else "") or library_of(name)
         version = (added.version if added else "") or _version(folder, library)
-        licence = CCCL if library in ("cub", "thrust", "libcudacxx") else NVIDIA
-        yield SourceFile(path, source, library, version, licence if added is None else "yours")
+        licence = added.licence if added else LICENCES.get(library, NVIDIA)
+        yield SourceFile(path, source, library, version, licence)
 
 
 def library_of(name: str) -> str:

@@ -82,25 +82,48 @@ def _other_forms(word: str) -> Iterator[str]:
         yield re.sub(r"is(e|ed|ing|ation)$", r"iz\1", word)
 
 
+def forms(query: str) -> list[str]:
+    """Other forms of a query's words, none that it has itself."""
+    own = dict.fromkeys(query_words(query))
+    return [
+        form for form in dict.fromkeys(form for word in own for form in _other_forms(word)) if form not in own
+    ]
+
+
 @cache
-def synonyms() -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
-    """Plain phrases, each with CUDA's words for it."""
+def synonyms() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """Plain phrases as the stems of their words, each with CUDA's words for it."""
     table = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))
-    return tuple(
-        (
-            re.compile(rf"\b{phrase.replace(' ', '[ -]')}(?:s|es|ed|ing)?\b", re.IGNORECASE),
-            tuple(words(meant)),
-        )
-        for phrase, meant in table.items()
-    )
+    return tuple((_stems(phrase), tuple(words(meant))) for phrase, meant in table.items())
 
 
 def meant_words(query: str) -> list[str]:
-    """CUDA's words for what a query says in others, and other forms of its words; none that it has itself."""
-    own = dict.fromkeys(query_words(query))
-    found = [word for phrase, meant in synonyms() if phrase.search(query) for word in meant]
-    found += [form for word in own for form in _other_forms(word)]
+    """CUDA's words for what a query says in others, however these are inflected; none that it has itself."""
+    own, said = set(query_words(query)), _stems(query)
+    found = [word for phrase, meant in synonyms() if _holds(said, phrase) for word in meant]
     return [word for word in dict.fromkeys(found) if word not in own]
+
+
+def _holds(said: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
+    return any(said[at : at + len(phrase)] == phrase for at in range(len(said) - len(phrase) + 1))
+
+
+def _stems(text: str) -> tuple[str, ...]:
+    """The words of a text without their endings: ``pinned``, ``pinning`` and ``pins`` are ``pin``."""
+    return tuple(map(_stem, re.findall(r"\w+", text)))
+
+
+def _stem(word: str) -> str:
+    """A word for comparison alone; of an abbreviation nothing but a small s goes: ``SMs``, but ``LDS``."""
+    if word.removesuffix("s").isupper():
+        return word.removesuffix("s").lower()
+    stem = word.lower()
+    for ending in ("ing", "ed", "es", "s"):
+        if len(stem) > len(ending) + 2 and stem.endswith(ending) and not stem.endswith("ss"):
+            stem = stem.removesuffix(ending)
+            break
+    stem = stem.removesuffix("e") if len(stem) > 3 else stem
+    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
 
 
 class Names:

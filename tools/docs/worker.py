@@ -1,21 +1,25 @@
 """The docs worker: ``python -m stitch_tui.tools.docs.worker FD``.  It alone imports LanceDB.
 
 One JSON object a line over the socket FD, both ways, as between engine and judge: a request is
-``{"id", "method", "params"}``; the answer ``{"id", "result"}`` or ``{"id", "error"}``; progress in between
-is ``{"id", "event", "data"}``.  It ends when the other end is closed.
+``{"id", "method", "params", "embedding"}``; the answer ``{"id", "result"}`` or ``{"id", "error"}``; progress
+in between is ``{"id", "event", "data"}``.  The event ``embed`` asks the other end for vectors of ``texts``;
+its answer is ``{"vectors"}`` or ``{"error"}``.  The worker ends when the other end is closed.
 """
 
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.index import Emit, Index, everything
+from stitch_tui.tools.docs.vectors import Embedder, NoVectors, OfflineModel
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.toolkit import include_folders
@@ -23,54 +27,96 @@ from stitch_tui.tools.toolkit import include_folders
 Json = dict[str, Any]
 
 
-def build(index: Index, params: Json, emit: Emit) -> Json:
+@dataclass(frozen=True)
+class Desk:
+    """What a request may use."""
+
+    index: Index
+    emit: Emit
+    embedder: Embedder | None
+
+
+class Asked:
+    """A model of vectors that the other end asks for us: this process uses no network and knows no key."""
+
+    def __init__(self, name: str, exchange: Callable[[Json], Json]) -> None:
+        self.name, self._exchange = name, exchange
+
+    def vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        answer = self._exchange({"texts": list(texts)})
+        if why := answer.get("error"):
+            raise NoVectors("there are no vectors to be had", where=self.name, why=why)
+        found: list[list[float]] = answer["vectors"]
+        return found
+
+
+def build(desk: Desk, params: Json) -> Json:
     """Bring the index up to date: with the headers in ``folders``, else with all that are installed."""
     named = params.get("folders")
     folders = map(Path, named) if named else asyncio.run(include_folders(params.get("python", "")))
-    return index.build(everything(folders), emit, anew=bool(params.get("anew")))
+    files = everything(folders)
+    return desk.index.build(files, desk.emit, anew=bool(params.get("anew")), embedder=desk.embedder)
 
 
-def search(index: Index, params: Json, emit: Emit) -> list[Json]:
-    return index.search(
-        params["query"],
-        limit=params["limit"],
-        library=params.get("library", ""),
-        version=params.get("version", ""),
-    )
+def search(desk: Desk, params: Json) -> list[Json]:
+    """The best passages; where vectors fail, those that words alone find, and that is said."""
+    asked = {name: params.get(name, "") for name in ("library", "version")} | {"limit": params["limit"]}
+    if desk.embedder is not None:
+        try:
+            if desk.index.is_made_with(desk.embedder):
+                return desk.index.search(params["query"], embedder=desk.embedder, **asked)
+            why = f"the index holds no vectors of {desk.embedder.name}: run `stitch docs build`"
+        except NoVectors as fault:
+            why = str(fault)
+        desk.emit("warning", {"text": f"searched by words alone: {why}"})
+    return desk.index.search(params["query"], **asked)
 
 
-def add(index: Index, params: Json, emit: Emit) -> Json:
-    """Remember a path and index it; where nothing is indexed yet, all the rest too."""
-    added = sources.checked(Path(params["path"]), params.get("library", ""), params.get("version", ""))
-    sources.remember([*(one for one in sources.added_paths() if one.path != added.path), added])
-    if not index.exists():
-        return {"source": added.path, **build(index, params, emit)}
-    return {"source": added.path, **index.build(sources.of_added(added), emit, source=added.path)}
+def add(desk: Desk, params: Json) -> Json:
+    """Remember a path and index it; where nothing is indexed yet, or otherwise, all the rest too."""
+    about = [str(params.get(name, "")) for name in ("library", "version", "url")]
+    added = sources.checked(Path(params["path"]), *about)
+    sources.remember([*(one for one in sources.added_paths() if one.source != added.source), added])
+    if not desk.index.is_made_with(desk.embedder):
+        return {"source": added.source, **build(desk, params)}
+    files = sources.of_added(added)
+    built = desk.index.build(files, desk.emit, source=added.source, embedder=desk.embedder)
+    return {"source": added.source, **built}
 
 
-def remove(index: Index, params: Json, emit: Emit) -> Json:
-    """Forget an added path and take its chunks out.
+def remove(desk: Desk, params: Json) -> Json:
+    """Forget an added path or URL and take its chunks out.
 
     Raises:
         UsageError: nothing of that name was added.
     """
     known = sources.added_paths()
-    path = str(Path(params["path"]).resolve())
-    kept = [one for one in known if one.path not in (path, params["path"])]
-    if len(kept) == len(known):
-        there = ", ".join(one.path for one in known) or "nothing was added"
+    names = (str(Path(params["path"]).resolve()), params["path"])
+    gone = next((one for one in known if one.source in names), None)
+    if gone is None:
+        there = ", ".join(one.source for one in known) or "nothing was added"
         raise UsageError("that was not added", where=params["path"], advice=there)
-    sources.remember(kept)
-    return {"source": path, "chunks": index.remove(path) if index.exists() else 0}
+    sources.remember([one for one in known if one != gone])
+    if gone.url:
+        Path(gone.path).unlink(missing_ok=True)
+    source = gone.source
+    return {"source": source, "chunks": desk.index.remove(source) if desk.index.exists() else 0}
 
 
-METHODS: dict[str, Callable[[Index, Json, Emit], Any]] = {
+def at(desk: Desk, params: Json) -> Json | None:
+    """The passage at ``FILE:LINE`` or ``FILE:LINE#ANCHOR``, where a citation said that it is."""
+    found = re.fullmatch(r"(.*?):(\d+)(?:#(.*))?", params["place"], re.DOTALL)
+    return desk.index.at(found[1], int(found[2]), found[3] or "") if found else None
+
+
+METHODS: dict[str, Callable[[Desk, Json], Any]] = {
     "build": build,
     "search": search,
+    "at": at,
     "add": add,
     "remove": remove,
-    "list": lambda index, params, emit: index.listing(),
-    "stats": lambda index, params, emit: index.stats(),
+    "list": lambda desk, _: desk.index.listing(),
+    "stats": lambda desk, _: desk.index.stats(),
 }
 
 
@@ -84,20 +130,30 @@ def main() -> int:
         stream.write(json.dumps(message).encode() + b"\n")
         stream.flush()
 
+    def exchange(data: Json) -> Json:
+        send({"event": "embed", "data": data})
+        answer: Json = json.loads(stream.readline())
+        return answer
+
+    offline = OfflineModel()
     send({"event": "ready", "data": {"pid": os.getpid()}})
     for line in stream:
-        send(_answered(index, json.loads(line), send))
+        request = json.loads(line)
+        kind, name = request["embedding"]
+        embedders: dict[str, Embedder] = {"offline": offline, "asked": Asked(name, exchange)}
+        send(_answered(index, request, send, embedders.get(kind)))
     return 0
 
 
-def _answered(index: Index, request: Json, send: Callable[[Json], None]) -> Json:
+def _answered(index: Index, request: Json, send: Callable[[Json], None], embedder: Embedder | None) -> Json:
     number = request["id"]
 
     def emit(event: str, data: Json) -> None:
         send({"id": number, "event": event, "data": data})
 
+    desk = Desk(index, emit, embedder)
     try:
-        return {"id": number, "result": METHODS[request["method"]](index, request["params"], emit)}
+        return {"id": number, "result": METHODS[request["method"]](desk, request["params"])}
     except StitchError as error:
         return {"id": number, "error": _described(error)}
     except Exception as fault:

@@ -120,6 +120,23 @@ def test_the_coder_may_ask_a_bounded_number_of_times(desk: Desk) -> None:
     assert [event.reason for event in desk.events("retrieval")] == ["asked", "asked"]
 
 
+@pytest.mark.usefixtures("indexed")
+def test_what_a_role_asks_for_is_held_against_what_built_last(desk: Desk) -> None:
+    async def asked() -> None:
+        docs = Documentation(DocsSettings(), desk.record)
+        try:
+            await docs.look_up("coder", "s01", "cublasLtMatmulDescSetAttribute", left=1)
+            desk.record.session = desk.record.session.model_copy(update={"iterations": (failed("x"),)})
+            await docs.look_up("coder", "s01", "cublasLtMatmulDescSetAttribute", left=0)
+        finally:
+            await docs.close()
+
+    asyncio.run(asked())
+    unknown, other = desk.events("retrieval")
+    assert not unknown.citations[0].is_other_version, "nothing was built yet"
+    assert other.citations[0].is_other_version, "cuBLAS 12 beside a compiler of CUDA 13"
+
+
 PLAN = {
     "analysis": "it is one product",
     "subtasks": [

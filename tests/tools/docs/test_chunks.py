@@ -56,6 +56,19 @@ def test_each_declaration_of_a_header_is_a_chunk_with_its_line() -> None:
     assert "widgetDestroy" not in by_name(HEADER, bare=False)
 
 
+def test_a_prototype_of_many_indented_lines_is_a_chunk() -> None:
+    arguments = ",\n".join(" " * 60 + f"const void* argument{n}" for n in range(24))
+    (chunk,) = headers.chunks(f"widgetStatus_t WIDGETAPI widgetTurnManyEx(\n{arguments});\n")
+    assert chunk.name == "widgetTurnManyEx"
+    assert "argument23" in chunk.text
+
+
+def test_the_first_sentence_below_a_signature_is_what_it_says_in_brief() -> None:
+    found = by_name("/** Turns it. Slowly.\n *\n * Then stops. */\nvoid turn(int x);\nvoid bare(int x);\n")
+    assert found["turn"].brief == "Turns it."
+    assert found["bare"].brief == ""
+
+
 @pytest.mark.timeout(20)
 def test_a_header_without_ends_of_statements_takes_no_time() -> None:
     bodies = "__DEVICE__ void load(fragment<a, 16>& x, const half* p) __DEF_IF_HOST\n" * 3000

@@ -1,5 +1,6 @@
 """The index: incremental, filtered, whole after a kill, refused when damaged, one builder at a time."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lancedb.table import Table
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import Cut
-from stitch_tui.tools.docs.index import Index, Options
+from stitch_tui.tools.docs.index import Index
+from stitch_tui.tools.docs.search import Options
 from stitch_tui.tools.docs.sources import Added
-from stitch_tui.tools.docs.store import Damaged, Missing
-from stitch_tui.tools.errors import EnvironmentFault, UsageError
+from stitch_tui.tools.docs.store import Damaged, Missing, Store
 from stitch_tui.tools.locks import try_lock
 
 
@@ -77,6 +79,28 @@ def test_only_what_changed_is_read_again(index: Index, toolkit: Path, tmp_path: 
     assert index.stats()["limit"] == 200, "another length of chunks makes the store anew"
 
 
+def test_cutlass_comes_with_its_pages_version_and_licence(
+    index: Index, toolkit: Path, tmp_path: Path
+) -> None:
+    include = tmp_path / "cutlass" / "include"
+    (include / "cutlass").mkdir(parents=True)
+    numbers = "".join(f"#define CUTLASS_{n} {v}\n" for n, v in (("MAJOR", 4), ("MINOR", 2), ("PATCH", 1)))
+    (include / "cutlass" / "version.h").write_text(numbers)
+    (include / "cutlass" / "cutlass.h").write_text("/// Names a status.\nenum class Status { kSuccess };\n")
+    (tmp_path / "cutlass" / "media" / "docs").mkdir(parents=True)
+    page = tmp_path / "cutlass" / "media" / "docs" / "pipeline.md"
+    page.write_text("# Pipelines\n\nProducers arrive, consumers wait.\n")
+    index.build(sources.installed([toolkit, include]), lambda *_: None)
+    passage = index.search("producers and consumers", limit=1)[0]
+    assert (passage["library"], passage["version"], passage["licence"]) == (
+        "cutlass",
+        "4.2.1",
+        "BSD-3-Clause",
+    )
+    assert passage["file"] == str(page)
+    assert index.search("Status", limit=1, library="cutlass", version="4.2.1")[0]["name"] == "Status"
+
+
 def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
     index: Index, toolkit: Path, tmp_path: Path
 ) -> None:
@@ -84,6 +108,7 @@ def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
         "#define CUDA_VERSION 13000\n"
         "/** Allocates page-locked host memory */\nCUresult cuMallocHost(void **p);\n"
         "/** Turns a widget */\nvoid turnWidget(int x);\n/** Turns a widget */\nvoid turnWidget(float x);\n"
+        "/** Turns a widget */\nvoid turnWidget_64(long x);\n"
     )
     pages = [tmp_path / "a.md", tmp_path / "b.md"]
     for page in pages:
@@ -96,13 +121,16 @@ def test_overloads_are_one_answer_and_sections_of_one_heading_are_two(
 
 def test_a_damaged_store_is_said_and_made_anew(index: Index, toolkit: Path) -> None:
     built(index, toolkit)
-    for path in (index.folder / "index").rglob("*"):
+    for path in (index.folder / "index").resolve().rglob("*"):
         if path.is_file():
             path.write_bytes(b"rubbish")
     fresh = Index(index.folder)
     with pytest.raises(Damaged, match="damaged") as caught:
         fresh.search("memory", limit=1)
     assert "stitch docs build --rebuild" in caught.value.advice
+    with pytest.raises(Damaged):
+        built(fresh, toolkit)
+    (index.folder / "index" / "settings.json").write_text("[1]")
     with pytest.raises(Damaged):
         built(fresh, toolkit)
     built(fresh, toolkit, anew=True)
@@ -113,7 +141,7 @@ def test_a_damaged_store_is_said_and_made_anew(index: Index, toolkit: Path) -> N
 def test_a_store_of_another_version_is_made_anew(index: Index, toolkit: Path) -> None:
     built(index, toolkit)
     settings = index.folder / "index" / "settings.json"
-    settings.write_text(settings.read_text().replace('"schema": 1', '"schema": 0'))
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"schema": 1}))
     fresh = Index(index.folder)
     with pytest.raises(Damaged, match="made by another version"):
         fresh.search("memory", limit=1)
@@ -130,7 +158,7 @@ from stitch_tui.tools.docs.index import Index
 folder, include, where = sys.argv[1:]
 def dies(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
-setattr(*{"change": (store.Store, "change"), "make": (store.os, "rename")}[where], dies)
+setattr(*{"change": (store.Store, "change"), "make": (store.os, "replace")}[where], dies)
 files = sources.installed([Path(include)])
 Index(Path(folder)).build(files, lambda *_: None, anew=where == "make")
 """
@@ -147,15 +175,38 @@ def test_a_build_that_is_killed_leaves_the_old_index(index: Index, toolkit: Path
     assert found(index, "cudaMallocHost")[0] == "cudaMallocHost"
     built(index, toolkit)
     assert found(index, "cudaOther")[0] == "cudaOther"
-    assert sorted(path.name for path in index.folder.iterdir() if "making" not in path.name) == [
-        "build.lock",
-        "index",
-    ]
+    index.build(sources.notes(), lambda *_: None, anew=True)
+    kinds = sorted(path.name.partition("-")[0] for path in index.folder.iterdir())
+    assert kinds == ["build.lock", "index", "store"], "what the killed one left is taken away"
 
 
-def test_a_second_builder_waits_and_a_full_disk_leaves_what_was(
-    index: Index, toolkit: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_of_a_version_without_links_is_replaced(index: Index, toolkit: Path) -> None:
+    built(index, toolkit)
+    link = index.folder / "index"
+    store = link.resolve()
+    link.unlink()
+    store.rename(link)
+    assert found(Index(index.folder), "cudaMallocHost")[0] == "cudaMallocHost"
+    built(index, toolkit, anew=True)
+    assert link.is_symlink()
+    assert found(index, "cudaMallocHost")[0] == "cudaMallocHost"
+
+
+def test_a_search_goes_on_when_the_store_is_replaced_in_its_midst(index: Index, toolkit: Path) -> None:
+    built(index, toolkit)
+    store, tried = Store(index.folder), list[str]()
+
+    def ask(table: Table) -> int:
+        tried.append(store.folder.resolve().name)
+        if len(tried) == 1:
+            built(Index(index.folder), toolkit, anew=True)
+        return len(table.search().limit(None).to_arrow())
+
+    assert store._read(ask) == index.stats()["chunks"]
+    assert len(set(tried)) == 2
+
+
+def test_a_second_builder_waits(index: Index, toolkit: Path) -> None:
     held = try_lock(index.folder / "build.lock")
     assert held is not None
     waits = threading.Event()
@@ -168,21 +219,71 @@ def test_a_second_builder_waits_and_a_full_disk_leaves_what_was(
     index.build(sources.installed([toolkit]), emit)
     assert waits.is_set()
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stitch_tui.tools.docs.store.replace_file", full)
-    with pytest.raises(EnvironmentFault, match="what was there is as it was"):
-        built(index, toolkit, anew=True)
-    assert found(index, "cudaMallocHost")[0] == "cudaMallocHost"
-    assert not list(index.folder.glob("making-*"))
+TWICE = """
+import sys
+from pathlib import Path
+from stitch_tui.tools.docs import sources
+from stitch_tui.tools.docs.index import Index
+
+print("ready", flush=True)
+sys.stdin.readline()
+files = sources.installed([Path(sys.argv[2])])
+print(Index(Path(sys.argv[1])).build(files, lambda *_: None)["chunks"])
+"""
 
 
-def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path: Path) -> None:
-    for name, advice in (("guide.pdf", "pdftotext"), ("none.md", ""), ("a.bin", ".md")):
-        path = tmp_path / name
-        if name != "none.md":
-            path.write_text("x")
-        with pytest.raises(UsageError) as caught:
-            sources.checked(path, "", "")
-        assert advice in caught.value.advice
+def test_two_builds_at_once_leave_each_chunk_once(index: Index, toolkit: Path) -> None:
+    words = [sys.executable, "-c", TWICE, str(index.folder), str(toolkit)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    builders = [subprocess.Popen(words, **pipes) for _ in range(2)]
+    for builder in builders:
+        assert builder.stdout.readline() == "ready\n"
+    for builder in builders:
+        builder.stdin.write("go\n")
+        builder.stdin.flush()
+    read = sorted(int(builder.communicate()[0]) for builder in builders)
+    assert read == [0, index.stats()["chunks"]], "the second finds all of its work done"
+
+
+FULL = """
+import contextlib, subprocess, sys
+from pathlib import Path
+from stitch_tui.tools.docs import sources
+from stitch_tui.tools.docs.index import Index
+from stitch_tui.tools.errors import EnvironmentFault
+
+folder, include, anew = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "anew"
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
+index = Index(folder)
+index.build(sources.installed([include]), lambda *_: None)
+before = index.stats()["chunks"]
+(include / "cuda_runtime_api.h").write_text("/** Other text. */\\nvoid cudaOther(int x);\\n")
+with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
+    while filler.write(bytes(4096)):
+        pass
+try:
+    index.build(sources.installed([include]), lambda *_: None, anew=anew)
+except EnvironmentFault as fault:
+    print(fault)
+assert index.stats()["chunks"] == before
+assert index.search("cudaMallocHost", limit=1)[0]["name"] == "cudaMallocHost"
+(folder / "filler").unlink()
+index.build(sources.installed([include]), lambda *_: None, anew=anew)
+assert index.search("cudaOther", limit=1)[0]["name"] == "cudaOther"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["anew", "changed"])
+def test_a_full_disk_leaves_what_was_and_is_named(toolkit: Path, tmp_path: Path, how: str) -> None:
+    """On a small file system in a mount namespace of its own."""
+    (tmp_path / "small").mkdir()
+    alone = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*alone, "mount", "-t", "tmpfs", "tmpfs", tmp_path / "small"], check=False).returncode:
+        pytest.skip("this machine makes no mount namespaces")
+    words = [*alone, sys.executable, "-c", FULL, str(tmp_path / "small"), str(toolkit), how]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written; what was there is as it was" in done.stdout
+    assert "No space left" in done.stdout

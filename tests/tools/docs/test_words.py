@@ -2,7 +2,7 @@
 
 import pytest
 
-from stitch_tui.tools.docs.words import Names, meant_words, misspellable, query_words, words
+from stitch_tui.tools.docs.words import Names, forms, meant_words, misspellable, query_words, words
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,15 @@ def test_plain_words_add_cudas_own() -> None:
     assert {"page", "locked", "host"} <= set(meant_words("pinned buffers"))
     assert {"shared", "memory"} <= set(meant_words("the scratchpads of a core"))
     assert meant_words("cudaMalloc") == []
-    assert {"capture", "synchronize"} <= set(meant_words("capturing to synchronise"))
+    assert {"capture", "synchronize"} <= set(forms("capturing to synchronise"))
     assert misspellable("encode cudaMalocHost descriptors") == ["cudamalochost"], "plain words are no names"
     assert misspellable("a cudamallochst call") == ["cudamallochst"]
     assert "memory" not in meant_words("scratchpad memory"), "the query has it itself"
+
+
+def test_a_phrase_is_known_however_it_is_inflected() -> None:
+    assert set(meant_words("pin a buffer")) >= set(meant_words("pinned buffer"))
+    assert "multiprocessor" in meant_words("all SMs")
+    assert "shared" in meant_words("in LDS")
+    assert "shared" not in meant_words("ld of the matrix")
+    assert meant_words("filled with a value")

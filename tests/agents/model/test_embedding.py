@@ -1,0 +1,159 @@
+"""Vectors as a second opinion: an endpoint's, the offline model's, or none, and each says what it is."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import OpenAIServer, Reply, error
+
+from stitch_tui.agents.embedding import EndpointEmbedding, embedding_of
+from stitch_tui.agents.settings import EmbeddingSettings
+from stitch_tui.tools.docs import worker
+from stitch_tui.tools.docs.client import DocsWorker, Embedding, answered, is_indexed
+from stitch_tui.tools.docs.index import Index
+from stitch_tui.tools.docs.vectors import NoVectors, OfflineModel
+from stitch_tui.tools.errors import Denied, EnvironmentFault, UsageError
+from stitch_tui.tools.paths import cache_dir
+
+HEADER = """\
+/** Allocates page-locked memory. */
+cudaError_t cudaMallocHost(void **p);
+/** Turns the wheel round. */
+cudaError_t cudaTurnWheel(int n);
+"""
+KEY = "sk-of-this-test"
+
+
+@pytest.fixture(autouse=True)
+def include(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A toolkit of one header; cache, state and key are the test's own."""
+    folder = tmp_path / "include"
+    folder.mkdir()
+    (folder / "cuda_runtime_api.h").write_text(HEADER)
+    for name in ("CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return folder
+
+
+def vectors(request: dict[str, Any], _: int) -> Reply:
+    """A model that knows two things: memory, and rotation."""
+    meant = [("memory", "alloc", "storage"), ("wheel", "rotat", "turn")]
+    data = [
+        {"index": n, "embedding": [0.01 + any(word in text.lower() for word in words) for words in meant]}
+        for n, text in enumerate(request["input"])
+    ]
+    return Reply(body=json.dumps({"data": data[::-1], "model": "tiny", "object": "list"}).encode())
+
+
+def settings(url: str, **others: Any) -> EmbeddingSettings:
+    return EmbeddingSettings.model_validate({"provider": "openai", "model": "tiny", "base_url": url} | others)
+
+
+@dataclass
+class Hearing:
+    """The worker's own functions without a process, with an endpoint's vectors."""
+
+    embedding: Embedding
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def desk(self) -> worker.Desk:
+        return worker.Desk(Index(cache_dir("docs")), self.told, worker.Asked(self.embedding.name, self.asked))
+
+    def told(self, event: str, data: dict[str, Any]) -> None:
+        if event == "warning":
+            self.warnings.append(data["text"])
+
+    def asked(self, data: dict[str, Any]) -> dict[str, Any]:
+        return asyncio.run(answered(self.embedding, data["texts"]))
+
+    def search(self, query: str) -> list[str]:
+        found = worker.search(self.desk, {"query": query, "limit": 3, "library": "runtime"})
+        return [passage["name"] for passage in found]
+
+
+def hearing(url: str, allow: Callable[[], None] = lambda: None) -> Hearing:
+    chosen = embedding_of(settings(url), allow)
+    assert isinstance(chosen, EndpointEmbedding)
+    return Hearing(chosen)
+
+
+def test_an_endpoints_vectors_answer_what_no_word_does(include: Path) -> None:
+    async def session(url: str) -> None:
+        async with DocsWorker(embedding_of(settings(url))) as docs:
+            await docs.call("build", {"folders": [str(include)]}, timeout=60)
+            assert (await docs.search("rotation", library="runtime"))[0].name == "cudaTurnWheel"
+            assert (await docs.call("stats", timeout=20))["vectors"] == f"tiny at {url}"
+            assert docs._process is not None
+            assert KEY.encode() not in Path(f"/proc/{docs._process.pid}/environ").read_bytes()
+
+    with OpenAIServer(vectors) as server:
+        asyncio.run(session(server.url))
+    assert Index(cache_dir("docs")).search("rotation", limit=3, library="runtime") == [], "words alone"
+    assert {request["model"] for request in server.requests} == {"tiny"}
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert "cuda Turn Wheel. Turns the wheel round." in server.requests[0]["input"]
+
+
+def test_a_search_without_its_vectors_goes_on_by_words_and_says_so(include: Path) -> None:
+    def denied() -> None:
+        raise Denied("a rule denies this run to ask a model")
+
+    with OpenAIServer(vectors) as server, OpenAIServer(vectors) as other:
+        first = hearing(server.url)
+        worker.build(first.desk, {"folders": [str(include)]})
+        asked = len(server.requests)
+        ruled, different = hearing(server.url, denied), hearing(other.url)
+        for each in (first, ruled, different):
+            assert each.search("page-locked")[0] == "cudaMallocHost"
+        assert (len(server.requests), other.requests) == (asked + 1, []), (
+            "the rule and the name kept the others"
+        )
+    gone = hearing(server.url)
+    assert gone.search("page-locked")[0] == "cudaMallocHost"
+    assert first.warnings == []
+    assert "a rule denies" in ruled.warnings[0]
+    assert "holds no vectors of tiny at" in different.warnings[0]
+    assert "stitch docs build" in different.warnings[0]
+    assert "network failure" in gone.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "reply", [error(500, "out of memory"), Reply(body=b'{"data": []}'), Reply(body=b"<html>")]
+)
+def test_a_build_whose_endpoint_fails_leaves_no_index(include: Path, reply: Reply) -> None:
+    with OpenAIServer([reply]) as server, pytest.raises(EnvironmentFault, match="no vectors to be had"):
+        worker.build(hearing(server.url).desk, {"folders": [str(include)]})
+    assert not is_indexed()
+
+
+def test_settings_that_cannot_work_are_refused_with_the_place() -> None:
+    assert embedding_of(EmbeddingSettings()) is None
+    assert embedding_of(EmbeddingSettings(provider="offline")) == "offline"
+    with pytest.raises(UsageError, match=r"models\.embedding\.base_url"):
+        embedding_of(EmbeddingSettings(provider="openai"))
+    with pytest.raises(UsageError, match=r"models\.embedding\.model"):
+        embedding_of(settings("http://127.0.0.1:1/v1", model=""))
+
+
+def test_the_offline_model_knows_what_belongs_together() -> None:
+    memory, storage, wheel = OfflineModel().vectors(["allocate memory", "reserve storage", "turn the wheel"])
+    assert len(memory) == 256
+
+    def alike(one: list[float], other: list[float]) -> float:
+        return sum(a * b for a, b in zip(one, other, strict=True))
+
+    assert alike(memory, storage) > alike(memory, wheel)
+
+
+def test_without_its_package_the_offline_model_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    with pytest.raises(NoVectors, match="not installed") as caught:
+        OfflineModel().vectors(["x"])
+    assert "stitch-tui[docs]" in caught.value.advice

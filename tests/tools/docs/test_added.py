@@ -1,0 +1,180 @@
+"""What a person adds: pages by URL within limits, PDF, and what is refused with a way out."""
+
+import importlib.util
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DictionaryObject, NameObject, StreamObject
+
+from stitch_tui.tools.docs import fetch, pdf, sources, worker
+from stitch_tui.tools.docs.chunk import Cut
+from stitch_tui.tools.docs.fetch import fetched
+from stitch_tui.tools.docs.index import Index
+from stitch_tui.tools.docs.sources import Added
+from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
+
+PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
+    "/guide": (200, {"Content-Type": "text/html; charset=latin-1"}, b"<h1 id='g'>Gr\xfcn</h1>tiles"),
+    "/notes.md": (200, {"Content-Type": "text/plain"}, b"# Tiles\n\nare 64 wide\n"),
+    "/moved": (302, {"Location": "/notes.md"}, b""),
+    "/round": (302, {"Location": "/round"}, b""),
+    "/file": (302, {"Location": "file:///etc/hostname"}, b""),
+    "/ftp": (302, {"Location": "ftp://127.0.0.1/a"}, b""),
+    "/picture": (200, {"Content-Type": "image/png"}, b"x"),
+    "/large": (200, {"Content-Type": "text/plain"}, b"x" * 5000),
+    "/none": (404, {}, b""),
+}  # fmt: skip
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        status, headers, body = PAGES[self.path]
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server of pages on this machine."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def document(path: Path, *pages: str) -> Path:
+    """A PDF with a line of text on each page and an outline entry for the first."""
+    writer = PdfWriter()
+    helvetica = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    font = DictionaryObject({NameObject(name): NameObject(value) for name, value in helvetica.items()})
+    for text in pages:
+        page = writer.add_blank_page(width=300, height=300)
+        stream = StreamObject()
+        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+        fonts = DictionaryObject({NameObject("/F1"): font})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    writer.add_outline_item(title="Launching", page_number=0)
+    writer.write(path)
+    return path
+
+
+def test_a_page_is_fetched_as_utf_8_under_a_name_that_tells_its_origin(site: str, tmp_path: Path) -> None:
+    page = fetched(f"{site}/guide", tmp_path)
+    assert page.name.startswith("127-0-0-1-guide-")
+    assert page.suffix == ".html"
+    assert "Grün" in page.read_text(encoding="utf-8")
+    notes = fetched(f"{site}/moved", tmp_path)
+    assert notes.read_text() == "# Tiles\n\nare 64 wide\n"
+    assert fetched(f"{site}/notes.md", tmp_path).suffix == ".md"
+    assert fetched(f"{site}/guide", tmp_path) == page, "the same address is the same file"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/round", "cannot be fetched"),
+        ("/file", "not allowed"),
+        ("/ftp", "only http and https"),
+        ("/picture", "image/png is not read"),
+        ("/large", "too large"),
+        ("/none", "404"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_and_leaves_nothing(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, said: str
+) -> None:
+    monkeypatch.setattr(fetch, "LARGEST_BYTES", 4000)
+    with pytest.raises(StitchError, match=said):
+        fetched(f"{site}{path}", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_that_takes_too_long_is_left(site: str, tmp_path: Path) -> None:
+    hours = iter(range(0, 36_000, 3600))
+    with pytest.raises(EnvironmentFault, match="too long"):
+        fetched(f"{site}/notes.md", tmp_path, clock=lambda: float(next(hours)))
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://example.org/a.html", "file:///etc/passwd", "http:///a", "http://me:pw@example.org/"]
+)
+def test_only_plain_web_addresses_are_asked(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        fetched(url, tmp_path)
+    assert "pw" not in str(caught.value)
+
+
+def test_the_pages_of_a_pdf_are_passages_with_their_number(toolkit: Path, tmp_path: Path) -> None:
+    path = document(tmp_path / "guide.pdf", "grids of blocks", "swizzled tiles")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    index = Index(tmp_path / "docs")
+    index.folder.mkdir()
+    built = index.build(sources.of_added(Added(str(tmp_path), "guide", "9")), lambda *_: None)
+    assert [line.partition(":")[0] for line in built["unread"]] == [str(tmp_path / "broken.pdf")]
+    assert "no PDF that can be read" in built["unread"][0]
+    first, *_ = index.search("swizzled", limit=5, library="guide")
+    assert (first["file"], first["anchor"], first["name"]) == (str(path), "page=2", "Launching")
+    assert "swizzled tiles" in first["text"]
+
+
+def test_a_fetched_page_is_listed_and_removed_by_its_address(
+    site: str, toolkit: Path, tmp_path: Path
+) -> None:
+    index = Index(tmp_path / "docs")
+    index.folder.mkdir()
+    desk = worker.Desk(index, lambda *_: None, None)
+    page = fetched(f"{site}/notes.md", tmp_path)
+    asked = {"path": str(page), "url": f"{site}/notes.md", "library": "tiles", "folders": [str(toolkit)]}
+    assert worker.add(desk, asked)["source"] == f"{site}/notes.md"
+    listed = {row["source"]: row for row in index.listing()}
+    assert listed[f"{site}/notes.md"]["licence"].startswith("of 127.0.0.1")
+    assert "toolkit" in listed, "nothing was indexed yet: all the rest too"
+    assert worker.remove(desk, {"path": f"{site}/notes.md"})["chunks"] == 1
+    assert not page.exists()
+    assert index.search("tiles wide", limit=3, library="tiles") == []
+
+
+def test_adding_to_an_index_of_another_kind_makes_all_of_it_anew(toolkit: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    Index(folder, Cut(200, 20)).build(sources.installed([toolkit]), lambda *_: None)
+    (tmp_path / "mine.md").write_text("# Swizzle\n\nXor the column.\n")
+    index = Index(folder)
+    asked = {"path": str(tmp_path / "mine.md"), "folders": [str(toolkit)]}
+    worker.add(worker.Desk(index, lambda *_: None, None), asked)
+    assert {row["source"] for row in index.listing()} >= {"toolkit", "notes", str(tmp_path / "mine.md")}
+
+
+def test_without_pypdf_a_pdf_is_refused_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = document(tmp_path / "guide.pdf", "x")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    for use in (lambda: sources.checked(path, "", ""), lambda: list(pdf.chunks(path))):
+        with pytest.raises(EnvironmentFault) as caught:
+            use()
+        assert "stitch-tui[docs]" in caught.value.advice
+
+
+def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_text("x")
+    with pytest.raises(UsageError) as caught:
+        sources.checked(tmp_path / "a.bin", "", "")
+    assert ".md" in caught.value.advice
+    with pytest.raises(UsageError, match="no such file"):
+        sources.checked(tmp_path / "none.md", "", "")

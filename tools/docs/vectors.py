@@ -1,0 +1,62 @@
+"""Dense vectors as a second opinion: what makes them, and what of a chunk they are made of."""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from stitch_tui.tools.errors import EnvironmentFault
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
+
+
+class NoVectors(EnvironmentFault):
+    """The model of vectors cannot be asked."""
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts."""
+
+    @property
+    def name(self) -> str:
+        """The model: vectors of two names cannot be compared."""
+        ...
+
+    def vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        """One for each text, all of one length.
+
+        Raises:
+            NoVectors: there are none to be had.
+        """
+        ...
+
+
+class OfflineModel:
+    """WordLlama's static vectors of 256 numbers: the model lies in its package, and no network is used."""
+
+    name = "wordllama l2_supercat 256"
+
+    def vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        found: list[list[float]] = self._model.embed(list(texts), norm=True).tolist()
+        return found
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            import wordllama
+        except ImportError as error:
+            raise NoVectors(
+                "the offline model of vectors is not installed",
+                where="models.embedding.provider = offline",
+                why=str(error),
+                advice="pip install 'stitch-tui[docs]'",
+            ) from error
+        # named as the cache too: the package looks for its own tokenizer there alone
+        folder = Path(wordllama.__file__).parent
+        return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+def described(name: str, said: str) -> str:
+    """What a chunk's vector is made of: its name in words, and what it says in brief."""
+    return f"{' '.join(_CAMEL.split(name)).strip()}. {said}"
