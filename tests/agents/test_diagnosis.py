@@ -10,6 +10,7 @@ from stitch_tui.agents.builtin.emit_cublas import NAME
 from stitch_tui.agents.builtin.ir import Tune
 from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.builtin.roles import BuiltinAdviser
+from stitch_tui.agents.criteria import CRITERIA
 from stitch_tui.agents.diagnosis import Work, advice, diagnose
 from stitch_tui.agents.profile import at_its_pace
 from stitch_tui.agents.roles import AdviceBrief
@@ -17,7 +18,14 @@ from stitch_tui.agents.state import Bottleneck, Disease, Iteration
 from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.iteration import Kind
 from stitch_tui.tools.profiling.ncu_csv import launches, profiles
-from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile, SystemProfile
+from stitch_tui.tools.profiling.profile import (
+    Evidence,
+    KernelCode,
+    KernelProfile,
+    KernelTime,
+    Profile,
+    SystemProfile,
+)
 from stitch_tui.tools.verdict import Category
 from tests.agents import sessions
 
@@ -104,6 +112,41 @@ def test_bytes_that_move_more_than_once_are_counted_against_what_must_move() -> 
     assert "times the bytes" not in once.evidence
     assert "it moves 1.9 times the bytes that it must" in often.evidence
     assert "each byte once" in often.change
+
+
+def traced(kernel: str) -> SystemProfile:
+    """A busy device that runs one kernel."""
+    longest = KernelTime(kernel=kernel, launches=1, time_us=500)
+    return LAUNCHES.model_copy(update={"busy_us": 500.0, "launches": 1, "kernels": (longest,)})
+
+
+def test_without_counters_the_code_of_the_kernel_that_takes_longest_is_believed() -> None:
+    spilling = KernelCode(kernel="product<(int)64>", spill_bytes=256, tensor={})
+    tidy = KernelCode(kernel="sum", tensor={})
+    known = Profile(evidence=Evidence.NSYS, why="", system=traced("product<64>"), code=(spilling, tidy))
+    spill, idle = diagnose(known, PRODUCT)
+    assert (spill.disease, idle.disease) == (Disease.SPILL, Disease.NO_TENSOR_CORES)
+    assert "256 bytes a thread" in spill.evidence
+    assert "no tensor-core instructions" in idle.evidence
+    assert diagnose(known.model_copy(update={"system": traced("sum")}), Work()) == ()
+    library = known.model_copy(update={"system": traced("sm90_xmma_gemm")})
+    assert diagnose(library, PRODUCT) == ()  # a library's kernel, whose code is not the candidate's
+    alone = Profile(evidence=Evidence.CODE, why="", code=(spilling,))
+    assert [d.disease for d in diagnose(alone, PRODUCT)] == [Disease.SPILL]
+    uncounted = spilling.model_copy(update={"tensor": None, "spill_bytes": 8})
+    assert diagnose(known.model_copy(update={"code": (uncounted,)}), PRODUCT) == ()
+
+
+def test_counters_and_code_stand_side_by_side_in_the_evidence() -> None:
+    (kernel,) = recorded("spill").kernels
+    code = KernelCode(kernel=kernel.kernel, spill_bytes=512)
+    (first, *_) = diagnose(recorded("spill").model_copy(update={"code": (code,)}))
+    assert first.evidence.endswith("ptxas: 512 bytes spilled a thread")
+
+
+def test_every_disease_has_a_criterion_with_its_source() -> None:
+    assert set(CRITERIA) == set(Disease)
+    assert all("ours" in text or "guide" in text for text in CRITERIA.values())
 
 
 def test_without_evidence_nothing_is_said() -> None:

@@ -15,6 +15,8 @@ class Evidence(StrEnum):
     NCU = "ncu"
     NSYS = "nsys"
     CUPTI = "cupti"
+    CODE = "code"
+    """Nobody measured: what the compiler and the disassembler say of the machine code."""
     NONE = "none"
 
 
@@ -183,6 +185,29 @@ class Trace(_Data):
     """Why nobody better did."""
 
 
+class KernelCode(_Data):
+    """What compiler and disassembler say of one kernel."""
+
+    kernel: str
+    registers: int = 0
+    """Of one thread, by ptxas, as the three below."""
+    spill_bytes: int = 0
+    """Of one thread, stores and loads."""
+    shared_bytes: int = 0
+    """Of one block, without what a launch asks for."""
+    stack_bytes: int = 0
+    tensor: dict[str, int] | None = None
+    """Tensor-core instructions in its code by mnemonic, ``HMMA`` or ``HGMMA``; None: not counted."""
+
+    @property
+    def tensor_text(self) -> str:
+        """``8 HMMA``, or that there are none; empty where nobody counted."""
+        if self.tensor is None:
+            return ""
+        named = ", ".join(f"{count} {name}" for name, count in sorted(self.tensor.items()))
+        return named or "no tensor-core instructions"
+
+
 class Profile(_Data):
     """What was learnt of where a candidate's time goes."""
 
@@ -195,8 +220,21 @@ class Profile(_Data):
     system_evidence: Evidence = Evidence.NONE
     kernels: tuple[KernelProfile, ...] = ()
     """Longest first."""
+    code: tuple[KernelCode, ...] = ()
+    """The candidate's own kernels, without those of libraries."""
     report: str = ""
     """Path of the ``.ncu-rep``, which Nsight Compute opens."""
     notes: tuple[str, ...] = ()
     """Values that were not believed, metrics that this ncu does not know."""
     seconds: float = 0.0
+
+    def code_of(self, kernel: str) -> KernelCode | None:
+        """The code of a kernel as ncu and traces name it; demanglers write a template's arguments apart."""
+        same = [code for code in self.code if code.kernel == kernel]
+        named = [code for code in self.code if function_name(code.kernel) == function_name(kernel)]
+        return same[0] if same else named[0] if len(named) == 1 else None
+
+
+def function_name(kernel: str) -> str:
+    """A kernel without namespaces and template arguments."""
+    return kernel.partition("<")[0].rpartition("::")[2]
