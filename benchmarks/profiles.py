@@ -26,7 +26,6 @@ from stitch_tui.agents.builtin.coder import BuiltinCoder
 from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools.bench import Bench, Json
-from stitch_tui.tools.gpu import CudaDevice
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.profiling.candidate import profiled
@@ -37,7 +36,6 @@ from stitch_tui.tools.profiling.nsys import trace
 from stitch_tui.tools.profiling.profile import KernelProfile, Profile, SystemProfile, Trace
 from stitch_tui.tools.profiling.spans import Spans, system_of
 from stitch_tui.tools.profiling.system import RUNS, of_reference
-from stitch_tui.tools.roofline import peaks_of
 from stitch_tui.tools.scrub import reference_environment
 from stitch_tui.tools.solo import solo
 from stitch_tui.tools.verdict import Build, Verdict
@@ -121,8 +119,7 @@ async def prepared(stack: AsyncExitStack, name: str, folder: Path) -> Example:
     opened = await stack.enter_async_context(open_bench(provenance.ROOT, Settings(), f"examples/{name}.py"))
     graph, cuda, device = opened.exported.graph, opened.bench.cuda, opened.device
     assert cuda, "this machine has no GPU"
-    assert isinstance(device, CudaDevice)
-    region = plan(graph, str(device), peaks_of(device)).proposals[0].region
+    region = plan(graph, str(device), opened.peaks).proposals[0].region
     written = BuiltinCoder().attempt(graph, region, device=str(device))
     assert written
     source = folder / f"{name}.cu"

@@ -180,6 +180,8 @@ def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator
     time_us, bound = verdict.timing.candidate.median_us, subtask.bound_us
     if subtask.work is not None:
         yield from roofline.drawn(subtask.work, time_us, width)
+        if subtask.work.source:
+            yield Content.styled(f"peaks: {one_line(subtask.work.source)}", "$muted")
     if not bound:
         yield Content.styled("none: the region's work or the device's peaks are not known", "$muted")
         return
