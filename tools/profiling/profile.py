@@ -150,6 +150,14 @@ class CopyTime(_Data):
     nbytes: int = 0
 
 
+class RangeTime(_Data):
+    """Kernels that were launched within an NVTX range, such as a subtask's in the stitched program."""
+
+    name: str
+    launches: int
+    time_us: float
+
+
 class SystemProfile(_Data):
     """Where a run's time goes, for each run: kernels, copies, gaps between them, CUDA calls."""
 
@@ -170,6 +178,8 @@ class SystemProfile(_Data):
     """By time, longest first; at most 50."""
     calls: tuple[CallTime, ...] = ()
     copies: tuple[CopyTime, ...] = ()
+    ranges: tuple[RangeTime, ...] = ()
+    """By time; from nsys alone.  Kernels outside of all ranges are PyTorch's own."""
 
     @property
     def busy_share(self) -> float:
