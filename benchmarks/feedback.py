@@ -25,7 +25,6 @@ from stitch_tui.agents.builtin.coder import BuiltinCoder, emit_source, strategie
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.diagnosis import Diagnosis, diagnose
-from stitch_tui.agents.state import Subtask
 from stitch_tui.tools import reference
 from stitch_tui.tools.bench import Bench, Cuda, Json
 from stitch_tui.tools.gpu import devices
@@ -118,10 +117,6 @@ class Patient:
     first: Version
     folder: Path
 
-    @property
-    def subtask(self) -> Subtask:
-        return Subtask(id="s01", title=self.task.name, region=self.region)
-
 
 async def opened(stack: AsyncExitStack, cuda: Cuda, task: Task, folder: Path) -> Patient:
     path = folder / f"{task.name.replace(' ', '_')}.py"
@@ -173,7 +168,7 @@ async def diagnosed(patient: Patient) -> Treatment:
     bench, task = patient.bench, patient.task
     assert bench.cuda
     before = await examined(patient, patient.first)
-    sick = diagnose(before, work_of(patient.graph, patient.subtask))
+    sick = diagnose(before, work_of(patient.graph, patient.region))
     disease = sick[0].disease if sick else None
     written = BuiltinCoder().attempt(
         patient.graph, patient.region, device=bench.cuda.device, tried=[task.first], disease=disease
@@ -188,7 +183,7 @@ async def mended(patient: Patient, treatment: Treatment) -> Json:
     """The next version, beside the first."""
     before, sick, second = treatment.before, treatment.sick, await treatment.next
     after = await examined(patient, second)
-    well = diagnose(after, work_of(patient.graph, patient.subtask))
+    well = diagnose(after, work_of(patient.graph, patient.region))
     gain = time_us(before) / time_us(after)
     gone = bool(sick) and sick[0].change not in [one.change for one in well]
     return {

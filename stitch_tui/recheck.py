@@ -62,15 +62,15 @@ async def recheck(
         reference = read_bundle(bundle).reference
         mode = settings.reference.model_copy(update={"mode": Mode(reference.mode)})
         kernel = bundle / "kernels" / f"{before.subtask}.cu"
-        now = await verify_file(
+        judged = await verify_file(
             project,
             settings.model_copy(update={"reference": mode}),
             bundle / "model_new.py" if before.whole_program else kernel,
             f"{bundle / 'reference.py'}:{reference.class_name}",
             on_event,
         )
-    drift, notes = compared(before, now)
-    return Recheck(before, now, drift, notes)
+    drift, notes = compared(before, judged.verdict)
+    return Recheck(before, judged.verdict, drift, notes)
 
 
 def compared(before: Iteration, now: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:

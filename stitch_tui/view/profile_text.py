@@ -1,10 +1,17 @@
 """A profile in words and rows: what the screen, ``stitch profile`` and ``stitch verify`` show of it."""
 
 from collections.abc import Iterator
+from typing import Any
 
+from stitch_tui.agents.criteria import CRITERIA
 from stitch_tui.agents.diagnosis import diagnose
+from stitch_tui.agents.profile import ReferenceTimes
+from stitch_tui.agents.state import Disease
 from stitch_tui.plain_text import one_line
+from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.profiling.profile import Evidence, Profile, SystemProfile, Trace
+from stitch_tui.view.markdown import bullets, escaped
+from stitch_tui.view.markdown import table as markdown_table
 from stitch_tui.view.wording import bytes_text, duration_us, percent
 
 SHOWN = 12
@@ -79,3 +86,45 @@ def level(profile: Profile | None) -> str:
     if profile.evidence is Evidence.NONE:
         return "no profile worked"
     return f"profile by {profile.tool or profile.evidence}"
+
+
+def node_rows(graph: Graph) -> Rows:
+    """Operators that were measured alone, the slowest first, below a head; nothing where none were."""
+    timed = sorted((n for n in graph.nodes if n.time_us), key=lambda node: -(node.time_us or 0.0))
+    rows = [
+        (n.id, n.op.removeprefix("aten."), duration_us(n.time_us or 0.0), one_line(n.module))
+        for n in timed[:SHOWN]
+    ]
+    return [("operator alone", "op", "time", "module"), *rows] if rows else []
+
+
+def grounds(trace: Trace) -> list[str]:
+    """Why the answer is what it is: who was asked, and the rule that the figures meet or not."""
+    told = [evidence_sentence(trace)]
+    if trace.system is None:
+        return told
+    found = diagnose(Profile(evidence=trace.evidence, why="", system=trace.system))
+    told.append(limit_sentence(trace.system))
+    told.append(f"the rule: {CRITERIA[found[0].disease if found else Disease.HOST_BOUND]}")
+    told.append(found[0].change if found else "what wins is a faster kernel: `stitch --auto` writes them")
+    return told
+
+
+def as_json(times: ReferenceTimes) -> dict[str, Any]:
+    nodes = [{"node": n.id, "op": n.op, "time_us": n.time_us} for n in times.graph.nodes]
+    limit = limit_sentence(times.trace.system) if times.trace.system else ""
+    return {"trace": times.trace.model_dump(mode="json"), "limit": limit, "nodes": nodes}
+
+
+def as_markdown(times: ReferenceTimes, *, why: bool) -> str:
+    """The whole profile of a reference."""
+    parts = ["# Profile", "", escaped(evidence_sentence(times.trace))]
+    if system := times.trace.system:
+        parts += ["", escaped(limit_sentence(system)), "", *markdown_table([("", ""), *trace_rows(system)])]
+        for title, rows in tables(system):
+            parts += ["", f"## {title}", "", *markdown_table(rows)]
+    if rows := node_rows(times.graph):
+        parts += ["", "## Operators alone", "", *markdown_table(rows)]
+    if why:
+        parts += ["", "## Why", "", *bullets(grounds(times.trace))]
+    return "\n".join(parts)

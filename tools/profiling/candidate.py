@@ -43,14 +43,14 @@ async def profiled(
     if cuda is None or cuda.profiles is None:
         return None
     started = time.monotonic()
-    report = _reports(cuda.profiles) / f"{build.artifact_sha256[:32]}.ncu-rep"
     code, uncounted = await code_of(build, cuda.toolkit)
     try:
+        report = _reports(cuda.profiles) / f"{build.artifact_sha256[:32]}.ncu-rep"
         async with solo(bench, target, Path(build.artifact), full=True) as alone:
             asked = questions(source.read_text(errors="replace"), build.kernels)
             found = await _measured(cuda, bench, alone, asked, report, seconds, on_event or _unheard)
     except (StitchError, OSError) as error:
-        found = Profile(evidence=Evidence.NONE, why=f"its inputs could not be prepared: {error}")
+        found = Profile(evidence=Evidence.NONE, why=f"it could not be prepared for a profiler: {error}")
     known = found.evidence if found.evidence is not Evidence.NONE or not code else Evidence.CODE
     notes = (*found.notes, *((uncounted,) if uncounted else ()))
     seconds = round(time.monotonic() - started, 1)

@@ -143,7 +143,7 @@ def read_database(path: Path) -> Spans:
                 ],
                 calls=list(_calls(database, names)) if _RUNTIME in tables else [],
             )
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, TypeError, ValueError) as error:
         raise Unreadable(f"nsys's export cannot be read: {error}") from error
 
 
@@ -152,6 +152,8 @@ _MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
 _MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 _RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _NVTX = "NVTX_EVENTS"
+_ENDED = "WHERE end >= start"
+"""What was cut off has no end."""
 _PUSHED = 59
 """``eventType`` of a range that was pushed and popped on one thread."""
 
@@ -173,21 +175,26 @@ def _kernels(
     database: sqlite3.Connection, names: Mapping[int, str], ranges: Mapping[int, str]
 ) -> Iterator[Span]:
     columns = "start, end, demangledName, gridX * gridY * gridZ, blockX * blockY * blockZ, correlationId"
-    for start, end, name, blocks, threads, call in database.execute(f"SELECT {columns} FROM {_KERNEL}"):
+    for start, end, name, blocks, threads, call in database.execute(
+        f"SELECT {columns} FROM {_KERNEL} {_ENDED}"
+    ):
         kernel = base_name(names.get(name, "?"))
-        yield Span(kernel, start, end, blocks=blocks, threads=threads, range=ranges.get(call, ""))
+        yield Span(
+            kernel, float(start), float(end), blocks=blocks, threads=threads, range=ranges.get(call, "")
+        )
 
 
 def _copies(database: sqlite3.Connection) -> Iterator[Span]:
-    for start, end, kind, nbytes in database.execute(f"SELECT start, end, copyKind, bytes FROM {_MEMCPY}"):
-        yield Span(_COPIES.get(kind, f"kind {kind}"), start, end, nbytes=nbytes)
+    columns = "start, end, copyKind, bytes"
+    for start, end, kind, nbytes in database.execute(f"SELECT {columns} FROM {_MEMCPY} {_ENDED}"):
+        yield Span(_COPIES.get(kind, f"kind {kind}"), float(start), float(end), nbytes=int(nbytes))
 
 
 def _fills(database: sqlite3.Connection) -> Iterator[Span]:
-    for start, end, nbytes in database.execute(f"SELECT start, end, bytes FROM {_MEMSET}"):
-        yield Span("fill", start, end, nbytes=nbytes)
+    for start, end, nbytes in database.execute(f"SELECT start, end, bytes FROM {_MEMSET} {_ENDED}"):
+        yield Span("fill", float(start), float(end), nbytes=int(nbytes))
 
 
 def _calls(database: sqlite3.Connection, names: Mapping[int, str]) -> Iterator[Span]:
-    for start, end, name in database.execute(f"SELECT start, end, nameId FROM {_RUNTIME}"):
-        yield Span(re.sub(r"_v\d+$", "", names.get(name, "?")), start, end)
+    for start, end, name in database.execute(f"SELECT start, end, nameId FROM {_RUNTIME} {_ENDED}"):
+        yield Span(re.sub(r"_v\d+$", "", names.get(name, "?")), float(start), float(end))
