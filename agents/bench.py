@@ -141,6 +141,7 @@ async def _cuda(device: Device, settings: Settings) -> Cuda | None:
         toolkit=toolkit,
         cache=cache_dir("builds"),
         uuid=device.uuid,
+        driver=device.driver,
         profiles=cache_dir("profiles") if settings.device.profile else None,
     )
 

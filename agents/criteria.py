@@ -12,11 +12,13 @@ from stitch_tui.agents.kernel_rules import (
     CONFLICT_SHARE,
     DIVERGENT_THREADS,
     IDLE_TENSOR,
+    MEMORY_BUSY,
     OCCUPANCY,
     SHARED_BUSY,
     SPILL_SHARE,
     TAIL_ACTIVE,
     USED_BYTES,
+    WASTE_SHARE,
 )
 from stitch_tui.agents.state import Disease
 from stitch_tui.tools.profiling.choice import BUSY
@@ -35,12 +37,13 @@ CRITERIA: Mapping[Disease, str] = {
     Disease.DIVERGENCE: f"fewer than {DIVERGENT_THREADS:g} of {WARP} threads take part in an instruction "
     f"(guide: WarpStateStats), and one is issued in {BUSY_ISSUE:g} % of cycles or more (ours)",
     Disease.NO_TENSOR_CORES: "products that tensor cores may compute: those are used less than "
-    f"{IDLE_TENSOR:g} % (ours), the SMs or L1 {BALANCED:g} % or more; where nobody counted, the code has "
-    "none of their instructions",
+    f"{IDLE_TENSOR:g} % (ours) and device memory less than {BALANCED:g} %; where nobody counted, the code "
+    "has none of their instructions",
     Disease.BANK_CONFLICTS: f"{CONFLICT_SHARE:.0%} of the passes through shared memory or more are conflicts "
     f"(guide: MemoryWorkloadAnalysis), at {SHARED_BUSY:g} % of L1's peak or more (ours)",
     Disease.UNCOALESCED: f"less than {USED_BYTES:g} % of the bytes in global memory's sectors are used "
-    "(guide: SourceCounters)",
+    f"(guide: SourceCounters), by {WASTE_SHARE:.0%} of its traffic or more, or where nobody counted that "
+    f"with memory at {MEMORY_BUSY:g} % of its peak or more (ours)",
     Disease.MEMORY: f"memory at {BALANCED:g} % of its peak or more, and not below the SMs "
     "(guide: SpeedOfLight)",
     Disease.COMPUTE: f"the SMs at {BALANCED:g} % of their peak or more (guide: SpeedOfLight)",

@@ -6,7 +6,7 @@ set on the recorded kernels of ``tests/diseases``.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from stitch_tui.agents.state import Bottleneck, Disease
@@ -27,11 +27,15 @@ BUSY_ISSUE = 40.0
 """Percent of cycles with an instruction issued from which divergence costs time.  (ours)"""
 USED_BYTES = 50.0
 """Percent of the bytes in global memory's sectors that threads asked for.  (guide: SourceCounters)"""
+WASTE_SHARE = 0.3
+"""Of all sectors that go through global memory, those of poor accesses: fewer cost little.  (ours)"""
+MEMORY_BUSY = 40.0
+"""Percent of memory's peak from which poor accesses cost time, where nobody counted sectors.  (ours)"""
 CONFLICT_SHARE = 0.3
 """Of the passes through shared memory.  (guide: MemoryWorkloadAnalysis, shared memory bank conflicts)"""
 SHARED_BUSY = 40.0
 """Percent of L1's and shared memory's peak from which conflicts cost time.  (ours)"""
-REPEATED = 1.5
+REPEATED = 1.25
 """Bytes that device memory moves over those that have to be moved.  (ours)"""
 IDLE_TENSOR = 5.0
 """Percent of the tensor cores' peak.  (ours)"""
@@ -126,7 +130,7 @@ def uncoalesced(kernel: KernelProfile, work: Work) -> Diagnosis | None:
     """Global accesses that use a small part of each sector."""
     uses = {"loads": kernel.load_use_percent, "stores": kernel.store_use_percent}
     poor = {name: use for name, use in uses.items() if use is not None and 0 < use < USED_BYTES}
-    if not poor:
+    if not poor or not _costs(kernel, poor):
         return None
     sectors = {"loads": kernel.load_sectors, "stores": kernel.store_sectors}
     told = ", ".join(
@@ -140,6 +144,15 @@ def uncoalesced(kernel: KernelProfile, work: Work) -> Diagnosis | None:
         "let neighbouring threads access neighbouring addresses: swap the indices of threads and loops, "
         "or go through a tile in shared memory where one side must be strided",
     )
+
+
+def _costs(kernel: KernelProfile, poor: Collection[str]) -> bool:
+    """Do poor accesses move enough to matter?  A product stores little, however it does so."""
+    moved = {"loads": kernel.loaded_sectors, "stores": kernel.stored_sectors}
+    total = sum(sectors or 0 for sectors in moved.values())
+    if not total:
+        return (kernel.memory_percent or 0) >= MEMORY_BUSY
+    return sum(moved[name] or 0 for name in poor) >= WASTE_SHARE * total
 
 
 def bank_conflicts(kernel: KernelProfile, work: Work) -> Diagnosis | None:
@@ -163,8 +176,7 @@ def bank_conflicts(kernel: KernelProfile, work: Work) -> Diagnosis | None:
 def no_tensor_cores(kernel: KernelProfile, work: Work) -> Diagnosis | None:
     """Products that the ordinary cores compute."""
     idle = kernel.tensor_percent is not None and kernel.tensor_percent < IDLE_TENSOR
-    limited = max(kernel.sm_percent or 0, kernel.l1_percent or 0) >= BALANCED
-    if not (work.products and work.tensor_cores and idle and limited):
+    if not (work.products and work.tensor_cores and idle) or (kernel.dram_percent or 0) >= BALANCED:
         return None
     return Diagnosis(
         Disease.NO_TENSOR_CORES,

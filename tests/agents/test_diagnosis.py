@@ -77,6 +77,32 @@ def test_tensor_cores_are_not_recommended_where_the_precision_forbids_them() -> 
     assert Disease.NO_TENSOR_CORES not in [d.disease for d in found]
 
 
+def test_poor_accesses_are_the_limit_only_where_they_are_much_of_the_traffic() -> None:
+    stores = KernelProfile(
+        kernel="f", launches=1, time_us=9, blocks=4000, memory_percent=70, sm_percent=40,
+        store_use_percent=25, load_use_percent=100,
+    )  # fmt: skip
+
+    def found(**more: float) -> list[Disease]:
+        kernel = stores.model_copy(update=more)
+        return [d.disease for d in diagnose(Profile(evidence=Evidence.NCU, why="", kernels=(kernel,)))]
+
+    assert found(loaded_sectors=900.0, stored_sectors=100.0)[0] is Disease.MEMORY
+    assert found(loaded_sectors=500.0, stored_sectors=500.0)[0] is Disease.UNCOALESCED
+    assert found()[0] is Disease.UNCOALESCED
+    assert Disease.UNCOALESCED not in found(memory_percent=25.0)
+
+
+def test_slow_products_belong_on_tensor_cores_unless_device_memory_is_the_limit() -> None:
+    waiting = KernelProfile(
+        kernel="f", launches=1, time_us=9, blocks=4000, memory_percent=30, sm_percent=37, tensor_percent=0.1
+    )
+    for dram, disease in ((1.0, Disease.NO_TENSOR_CORES), (85.0, Disease.MEMORY)):
+        kernel = waiting.model_copy(update={"dram_percent": dram, "memory_percent": max(30.0, dram)})
+        (first, *_) = diagnose(Profile(evidence=Evidence.NCU, why="", kernels=(kernel,)), PRODUCT)
+        assert first.disease is disease
+
+
 def test_few_blocks_and_waiting_warps_are_told_apart() -> None:
     few = KernelProfile(
         kernel="f", launches=1, time_us=9, blocks=16, memory_percent=5, sm_percent=3, multiprocessors=132

@@ -75,6 +75,9 @@ class KernelProfile(_Data):
     load_sectors: float | None = None
     """32-byte sectors of a global load, for each request of a warp; 4 is enough for 4-byte elements."""
     store_sectors: float | None = None
+    loaded_sectors: float | None = None
+    """Of all global loads together; ``stored_sectors`` likewise."""
+    stored_sectors: float | None = None
     load_use_percent: float | None = None
     """Bytes that a thread asked for, of those in the sectors of global loads."""
     store_use_percent: float | None = None
