@@ -77,7 +77,7 @@ class ModelAdviser:
 def diagnosed(brief: AdviceBrief) -> list[str]:
     """What the rules make of the profile, as facts."""
     profile = brief.attempt.verdict.profile if brief.attempt.verdict else None
-    found = diagnose(profile, work_of(brief.graph, brief.subtask)) if profile else ()
+    found = diagnose(profile, work_of(brief.graph, brief.subtask.region)) if profile else ()
     return [f"by rule {d.disease} ({d.bottleneck}): {d.evidence}; would help: {d.change}" for d in found]
 
 

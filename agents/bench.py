@@ -13,6 +13,7 @@ from typing import Any
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools import reference as references
 from stitch_tui.tools.build_cache import BuildCache, key_of
+from stitch_tui.tools.device_peaks import device_peaks
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault
 from stitch_tui.tools.gpu import CudaDevice, Device, EmulatorDevice, choose_device
@@ -20,7 +21,7 @@ from stitch_tui.tools.graph import Region
 from stitch_tui.tools.judge import Judge, OnEvent
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.reference import Exported, ReferenceOptions, ReferenceSummary
-from stitch_tui.tools.roofline import peaks_of
+from stitch_tui.tools.roofline import Peaks, fastest, peaks_of
 from stitch_tui.tools.speed_of_light import least_us
 from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verification import Bench, Cuda
@@ -41,11 +42,16 @@ class OpenBench:
     """The graph at full size."""
     options: dict[str, Any]
     """How the reference is opened, as the judge's method ``open`` takes it."""
+    peaks: Peaks | None = None
+    """What the device reaches, measured where that worked; None where nothing is known: the emulator."""
 
     def least_us(self, region: Region) -> float | None:
-        """Speed of light of a region on the device; None on the emulator and where nothing bounds it."""
-        peaks = peaks_of(self.device) if isinstance(self.device, CudaDevice) else None
-        return least_us(self.exported.graph, region, peaks)
+        """Speed of light of a region on the device; None on the emulator and where nothing bounds it.
+
+        A program may do better than what was measured, and not better than the data sheet too.
+        """
+        sheet = peaks_of(self.device) if isinstance(self.device, CudaDevice) else None
+        return least_us(self.exported.graph, region, fastest(self.peaks, sheet))
 
 
 @asynccontextmanager
@@ -70,6 +76,7 @@ async def open_bench(
         async with bench.gpu("opening the reference"):
             summary = await references.open_reference(judge, options, on_event)
             exported = await references.graph(judge)
+        peaks = await device_peaks(bench, device, on_event) if isinstance(device, CudaDevice) else None
         yield OpenBench(
             bench=replace(bench, shapes=key_of(exported.graph.model_dump_json())),
             judge=judge,
@@ -77,6 +84,7 @@ async def open_bench(
             summary=summary,
             exported=exported,
             options=references.parameters(options, project),
+            peaks=peaks,
         )
 
 
@@ -133,6 +141,7 @@ async def _cuda(device: Device, settings: Settings) -> Cuda | None:
         toolkit=toolkit,
         cache=cache_dir("builds"),
         uuid=device.uuid,
+        driver=device.driver,
         profiles=cache_dir("profiles") if settings.device.profile else None,
     )
 

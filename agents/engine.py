@@ -33,7 +33,6 @@ from stitch_tui.tools.errors import EnvironmentFault, ExitCode, StitchError, Usa
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import History, Started, session_name, state_folder
-from stitch_tui.tools.roofline import peaks_of
 
 OPTIONS = {"mode", "dtype", "matmul_precision", "allow_tf32_conv"}
 """Settings of the reference that verdicts depend on: a resumed session keeps them."""
@@ -232,8 +231,8 @@ class _Engine:
             source=opened.summary.source,
             device=str(opened.device),
             notes=tuple(note.text for note in opened.summary.notes),
-            peaks=None if isinstance(opened.device, EmulatorDevice) else peaks_of(opened.device),
-            hardware=hardware(opened.device),
+            peaks=opened.peaks,
+            hardware=hardware(opened.device, opened.peaks),
             system=system_text(times.trace),
         )
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)

@@ -14,7 +14,6 @@ from stitch_tui.tools.graph import DType, Graph
 from stitch_tui.tools.profiling.choice import BUSY
 from stitch_tui.tools.profiling.profile import SystemProfile, Trace
 from stitch_tui.tools.profiling.system import of_reference
-from stitch_tui.tools.roofline import peaks_of
 
 MEASURE_SECONDS = 10.0
 """Longest time for measuring the reference's nodes."""
@@ -99,7 +98,7 @@ async def _measured(opened: OpenBench) -> Graph:
     graph, device = opened.exported.graph, opened.device
     if isinstance(device, EmulatorDevice):
         return graph
-    peaks = peaks_of(device)
+    peaks = opened.peaks
     flops = {str(dtype): peaks.flops(dtype) for dtype in DType} if peaks else {}
     async with opened.bench.gpu("measuring the reference", alone=True):
         return await references.measured(

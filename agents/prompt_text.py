@@ -12,7 +12,7 @@ from stitch_tui.tools.gpu import CudaDevice, Device
 from stitch_tui.tools.graph import Graph, Node, ValueKind
 from stitch_tui.tools.profiling.profile import Trace
 from stitch_tui.tools.profiling.summary import lines, system_line
-from stitch_tui.tools.roofline import peaks_of
+from stitch_tui.tools.roofline import Peaks
 from stitch_tui.tools.verdict import Finding, Timing, Verdict
 
 HOT = 0.1
@@ -22,15 +22,19 @@ SHOWN_KERNELS = 12
 _WORDS = {"memory_format", "layout", "device", "pin_memory"}
 
 
-def hardware(device: Device) -> str:
-    """The device, from what its driver says; the emulator stands for the target that it emulates."""
+def hardware(device: Device, peaks: Peaks | None = None) -> str:
+    """The device, from what its driver says; the emulator stands for the target that it emulates.
+
+    Args:
+        peaks: what the device reaches; None: not known.
+    """
     if not isinstance(device, CudaDevice):
         return (
             f"CPU emulator of {device.arch}: candidates are checked for correctness, nothing is timed. "
             "Write the kernel for a GPU all the same; warps have 32 threads, 48 KiB of static shared memory."
         )
     lines = [f"{device.name}, target {device.arch}, {device.memory_bytes / 2**30:.0f} GiB of memory"]
-    if peaks := peaks_of(device):
+    if peaks:
         lines.append(f"memory bandwidth {peaks.bandwidth / 1e9:,.0f} GB/s ({peaks.source})")
         lines.append(f"peak {peaks.f32 / 1e12:.0f} TFLOP/s f32, {peaks.f16 / 1e12:.0f} TFLOP/s f16 and bf16")
     if device.cores:

@@ -102,7 +102,7 @@ class DeviceSettings(_Table):
     arch: str = ""
     """Target such as sm_90; empty: the device's own."""
     profile: bool = True
-    """Profile each version that becomes best, with nsys and ncu where they are: 5 to 15 s each time."""
+    """Profile each version that becomes best, with nsys and ncu where they are: 8 to 20 s each time."""
 
 
 class EndpointSettings(_Table):

@@ -153,6 +153,8 @@ class Work(_Data):
     """Of the device, a second, for the region's type."""
     bandwidth: float
     """Of the device's memory, bytes a second."""
+    source: str = ""
+    """Where the two above come from: measured on this GPU, or its data sheet."""
 
 
 class Subtask(_Data):

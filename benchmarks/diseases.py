@@ -22,7 +22,7 @@ import provenance
 
 from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.diagnosis import diagnose
-from stitch_tui.agents.state import Disease, Subtask
+from stitch_tui.agents.state import Disease
 from stitch_tui.tools import process, reference
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.gpu import devices
@@ -143,7 +143,7 @@ async def run(only: str, record: Path | None, *, nsys: bool) -> int:
             rows.append(row)
             result["passed"] = len(rows) == len(cases) and all(row["ok"] for row in rows)
             if not only:
-                provenance.write("diseases", result)
+                provenance.write("diseases", result, shown=False)
     return 0 if result["passed"] else 1
 
 
@@ -175,7 +175,7 @@ async def examined(case: Case, kernel: Kernel, record: Path | None) -> dict[str,
     target = {"kind": "region", "region": region.model_dump(mode="json")}
     profile = await profiled(kernel.bench, target, kernel.source, kernel.build)
     assert profile is not None
-    found = diagnose(profile, work_of(kernel.graph, Subtask(id="s01", title=case.name, region=region)))
+    found = diagnose(profile, work_of(kernel.graph, region))
     if record and kernel.bench.cuda:
         ncu = kernel.bench.cuda.toolkit.ncu
         await keep(record, case.name, profile.model_copy(update={"report": ""}), Path(profile.report), ncu)

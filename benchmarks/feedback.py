@@ -1,6 +1,6 @@
 """Does the built-in Coder, told the diagnosis, mend what is wrong?  Six tasks with an unlucky first version.
 
-``python benchmarks/feedback.py [--only NAME]`` needs an NVIDIA GPU, nvcc and ncu.  Each task's first version
+``python benchmarks/feedback.py [NAME ...]`` needs an NVIDIA GPU, nvcc and ncu.  Each task's first version
 is the strategy named here; it is profiled and diagnosed, the built-in Coder chooses the next one by that,
 which is profiled too.  A disease is gone when the same change is not asked for again; the gain is in the time
 of all kernels of a run.  Writes ``benchmarks/results/feedback.json`` after each task; ends with 1 when a
@@ -9,6 +9,7 @@ disease stayed or a next version was not faster.
 
 import argparse
 import asyncio
+import json
 import sys
 import tempfile
 import traceback
@@ -25,7 +26,6 @@ from stitch_tui.agents.builtin.coder import BuiltinCoder, emit_source, strategie
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.diagnosis import Diagnosis, diagnose
-from stitch_tui.agents.state import Subtask
 from stitch_tui.tools import reference
 from stitch_tui.tools.bench import Bench, Cuda, Json
 from stitch_tui.tools.gpu import devices
@@ -65,17 +65,16 @@ TASKS = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="")
-    return asyncio.run(run(parser.parse_args().only))
+    parser.add_argument("names", nargs="*", help="default: all; a task that is not named keeps its figures")
+    return asyncio.run(run(parser.parse_args().names))
 
 
-async def run(only: str) -> int:
+async def run(names: list[str]) -> int:
     gpu, toolkit = devices()[0], await find_toolkit()
-    tasks = [task for task in TASKS if only in task.name]
-    rows: list[Json] = []
+    tasks = [task for task in TASKS if not names or task.name in names]
+    rows = known_rows()
     result = {
         "benchmark": "feedback",
-        "commit": provenance.commit(),
         "device": str(gpu),
         "versions": provenance.versions("torch"),
         "passed": False,
@@ -90,12 +89,20 @@ async def run(only: str) -> int:
         treated = [(patient, await kept(diagnosed(patient))) for patient in patients]
         for patient, treatment in treated:
             row = treatment if isinstance(treatment, dict) else await kept(mended(patient, treatment))
-            rows.append({"task": patient.task.name, **row})
-            print(rows[-1], flush=True)
-            result["passed"] = len(rows) == len(tasks) and all(row["ok"] for row in rows)
-            if not only:
-                provenance.write("feedback", result)
+            rows[patient.task.name] = row | {"commit": provenance.commit()}
+            print(patient.task.name, row, flush=True)
+            result["passed"] = rows.keys() == {task.name for task in TASKS} and all(
+                row["ok"] for row in rows.values()
+            )
+            provenance.write("feedback", result, shown=False)
     return 0 if result["passed"] else 1
+
+
+def known_rows() -> dict[str, Json]:
+    """Figures of earlier runs, by task; each says at which commit."""
+    path = provenance.RESULTS / "feedback.json"
+    rows: dict[str, Json] = json.loads(path.read_text())["tasks"] if path.exists() else {}
+    return {task.name: rows[task.name] for task in TASKS if task.name in rows}
 
 
 @dataclass(frozen=True)
@@ -117,10 +124,6 @@ class Patient:
     region: Region
     first: Version
     folder: Path
-
-    @property
-    def subtask(self) -> Subtask:
-        return Subtask(id="s01", title=self.task.name, region=self.region)
 
 
 async def opened(stack: AsyncExitStack, cuda: Cuda, task: Task, folder: Path) -> Patient:
@@ -173,7 +176,7 @@ async def diagnosed(patient: Patient) -> Treatment:
     bench, task = patient.bench, patient.task
     assert bench.cuda
     before = await examined(patient, patient.first)
-    sick = diagnose(before, work_of(patient.graph, patient.subtask))
+    sick = diagnose(before, work_of(patient.graph, patient.region))
     disease = sick[0].disease if sick else None
     written = BuiltinCoder().attempt(
         patient.graph, patient.region, device=bench.cuda.device, tried=[task.first], disease=disease
@@ -188,7 +191,7 @@ async def mended(patient: Patient, treatment: Treatment) -> Json:
     """The next version, beside the first."""
     before, sick, second = treatment.before, treatment.sick, await treatment.next
     after = await examined(patient, second)
-    well = diagnose(after, work_of(patient.graph, patient.subtask))
+    well = diagnose(after, work_of(patient.graph, patient.region))
     gain = time_us(before) / time_us(after)
     gone = bool(sick) and sick[0].change not in [one.change for one in well]
     return {

@@ -4,7 +4,7 @@
 reference's passes and its costliest subtask, as the built-in Coder first writes it, are profiled as in a
 session; beside the figures stand what ``nsys stats`` and ``ncu --print-summary`` make of the same reports,
 what is left of them when neither tool is there, and how long a verdict takes with a profile and without.
-Writes ``benchmarks/results/profiles.json`` after each example and ends with 1 when figures differ.
+Writes ``benchmarks/results/profiles.json`` after each part and ends with 1 when figures differ.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from stitch_tui.agents.builtin.coder import BuiltinCoder
 from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools.bench import Bench, Json
-from stitch_tui.tools.gpu import CudaDevice
+from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.profiling.candidate import profiled
@@ -37,12 +37,13 @@ from stitch_tui.tools.profiling.nsys import trace
 from stitch_tui.tools.profiling.profile import KernelProfile, Profile, SystemProfile, Trace
 from stitch_tui.tools.profiling.spans import Spans, system_of
 from stitch_tui.tools.profiling.system import RUNS, of_reference
-from stitch_tui.tools.roofline import peaks_of
 from stitch_tui.tools.scrub import reference_environment
 from stitch_tui.tools.solo import solo
 from stitch_tui.tools.verdict import Build, Verdict
 from stitch_tui.tools.verification import verify_region
 
+SECONDS = 300.0
+"""For building, and for baselines to compile."""
 EXAMPLES = ("gated_mlp", "layernorm_gelu", "small_cnn")
 NEAR = 0.01
 """Relative difference of two readings of one report."""
@@ -60,27 +61,43 @@ def main() -> int:
 
 
 async def run(names: list[str]) -> int:
+    rows: dict[str, Json] = {name: {"example": name, "ok": False} for name in names}
     result: Json = {
         "benchmark": "profiles",
         "commit": provenance.commit(),
         "versions": provenance.versions("torch"),
         "passed": False,
-        "examples": [],
+        "examples": list(rows.values()),
     }
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ready = (prepared(stack, name, folder) for name in names)
-        examples = await asyncio.gather(*ready, return_exceptions=True)
-        for name, example in zip(names, examples, strict=True):
-            if isinstance(example, BaseException):
-                row = {"example": name, "ok": False, "why": f"{type(example).__name__}: {example}"}
-            else:
-                row = await examined(example, folder)
-                result |= example.machine
-            result["examples"].append(row)
-            result["passed"] = all(row["ok"] for row in result["examples"])
-            provenance.write("profiles", result)
+        opened = await asyncio.gather(*ready, return_exceptions=True)
+        examples = [example for example in opened if isinstance(example, Example)]
+        for name, failure in zip(names, opened, strict=True):
+            if isinstance(failure, BaseException):
+                rows[name]["why"] = f"{type(failure).__name__}: {failure}"
+        for part, measure_part in PARTS.items():  # the verdicts last: baselines compile in the meantime
+            for example in examples:
+                rows[example.name] |= {"strategy": example.strategy}
+                rows[example.name][part] = await kept(measure_part(example, folder))
+                print(example.name, part, json.dumps(rows[example.name][part]), flush=True)
+                provenance.write("profiles", result | example.machine, shown=False)
+        for example in examples:
+            rows[example.name]["ok"] = all(rows[example.name][part]["ok"] for part in PARTS)
+            result |= example.machine
+        result["passed"] = all(row["ok"] for row in rows.values())
+        provenance.write("profiles", result, shown=False)
     return 0 if result["passed"] else 1
+
+
+async def kept(part: Awaitable[Json]) -> Json:
+    """What was measured; what goes wrong costs its part alone and says why."""
+    try:
+        return await part
+    except Exception as error:
+        traceback.print_exc()
+        return {"ok": False, "why": f"{type(error).__name__}: {error}"}
 
 
 @dataclass(frozen=True)
@@ -109,6 +126,13 @@ class Example:
         assert cuda
         return {"device": cuda.device, "nsys": str(cuda.toolkit.nsys), "ncu": str(cuda.toolkit.ncu)}
 
+    async def warm(self, *, wait: bool) -> None:
+        """Let the baselines compile, or wait until they have."""
+        assert self.bench.cuda
+        options = dict(self.bench.cuda.timing)
+        params = {"target": self.target, "options": options, "wait": wait}
+        await self.opened.judge.call("warm", params, timeout=SECONDS)
+
     def without(self, **tools: None) -> Bench:
         """The bench as it is where those tools are missing."""
         cuda = self.bench.cuda
@@ -117,12 +141,11 @@ class Example:
 
 
 async def prepared(stack: AsyncExitStack, name: str, folder: Path) -> Example:
-    """Opened, its kernel built, its baselines compiled."""
+    """Opened, its kernel built, its baselines begun."""
     opened = await stack.enter_async_context(open_bench(provenance.ROOT, Settings(), f"examples/{name}.py"))
     graph, cuda, device = opened.exported.graph, opened.bench.cuda, opened.device
     assert cuda, "this machine has no GPU"
-    assert isinstance(device, CudaDevice)
-    region = plan(graph, str(device), peaks_of(device)).proposals[0].region
+    region = plan(graph, str(device), opened.peaks).proposals[0].region
     written = BuiltinCoder().attempt(graph, region, device=str(device))
     assert written
     source = folder / f"{name}.cu"
@@ -130,30 +153,10 @@ async def prepared(stack: AsyncExitStack, name: str, folder: Path) -> Example:
     build = await cuda.build(source)
     assert build.ok, build.diagnostics
     example = Example(name, opened, region, written.strategy, source, build)
-    await opened.judge.call(
-        "warm", {"target": example.target, "options": dict(cuda.timing), "wait": True}, timeout=300
-    )
+    await example.warm(wait=False)
+    if opened.bench.emulator:
+        await opened.bench.emulator.build(source, Mode.CHECK, timeout=SECONDS)
     return example
-
-
-async def examined(example: Example, folder: Path) -> Json:
-    """Each part for itself: one that fails says why and stops no other."""
-    row: Json = {"example": example.name, "strategy": example.strategy, "ok": True}
-    parts = {
-        "nsys": by_nsys,
-        "ncu": by_ncu,
-        "without_profilers": by_cupti,
-        "verdict_seconds": verdict_seconds,
-    }
-    for name, part in parts.items():
-        try:
-            row[name] = await part(example, folder)
-        except Exception as error:  # whatever it is, it costs this part alone
-            traceback.print_exc()
-            row[name] = {"ok": False, "why": f"{type(error).__name__}: {error}"}
-        row["ok"] = row["ok"] and row[name]["ok"]
-    print(json.dumps(row), flush=True)
-    return row
 
 
 async def by_nsys(example: Example, folder: Path) -> Json:
@@ -290,9 +293,9 @@ async def verdict_seconds(example: Example, folder: Path) -> Json:
     """The Verifier's whole work on a new best version, with a profile and without, all caches warm."""
     cuda = example.bench.cuda
     assert cuda
+    await example.warm(wait=True)
     plain = replace(example.bench, cuda=replace(cuda, profiles=None))
-    await judged(plain, example)
-    without, profiled_one = await judged(plain, example), await judged(example.bench, example)
+    profiled_one, without = await judged(example.bench, example), await judged(plain, example)
     profile = profiled_one.profile
     assert profile
     return {
@@ -309,6 +312,13 @@ async def verdict_seconds(example: Example, folder: Path) -> Json:
 async def judged(bench: Bench, example: Example) -> Verdict:
     return await verify_region(bench, example.source, example.region, becomes_best=lambda _: True)
 
+
+PARTS = {
+    "nsys": by_nsys,
+    "ncu": by_ncu,
+    "without_profilers": by_cupti,
+    "verdict_seconds": verdict_seconds,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -46,10 +46,11 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def write(name: str, result: dict[str, Any]) -> Path:
-    """``benchmarks/results/NAME.json``, also printed."""
+def write(name: str, result: dict[str, Any], *, shown: bool = True) -> Path:
+    """``benchmarks/results/NAME.json``, also printed unless it is not yet whole."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    if shown:
+        print(json.dumps(result, indent=1))
     return path

@@ -1,12 +1,12 @@
 """``stitch recheck``: an iteration of the past judged again, and what has changed since."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.agents.settings import Mode, Settings
-from stitch_tui.tools.bundle import read_bundle
+from stitch_tui.tools.bundle import Bundle, read_bundle
 from stitch_tui.tools.errors import ExitCode, UsageError
 from stitch_tui.tools.history import History, Iteration
 from stitch_tui.tools.history.archive import Number
@@ -59,27 +59,42 @@ async def recheck(
         )
     with tempfile.TemporaryDirectory(prefix="stitch-recheck-") as folder:
         bundle = history.export(number, Path(folder) / "stitched", session)
-        reference = read_bundle(bundle).reference
+        stored = read_bundle(bundle)
+        reference = stored.reference
         mode = settings.reference.model_copy(update={"mode": Mode(reference.mode)})
         kernel = bundle / "kernels" / f"{before.subtask}.cu"
-        now = await verify_file(
+        judged = await verify_file(
             project,
             settings.model_copy(update={"reference": mode}),
             bundle / "model_new.py" if before.whole_program else kernel,
             f"{bundle / 'reference.py'}:{reference.class_name}",
             on_event,
         )
-    drift, notes = compared(before, now)
-    return Recheck(before, now, drift, notes)
+    drift, notes = compared(before, judged.verdict, _verdict_of(stored, before))
+    return Recheck(before, judged.verdict, drift, notes)
 
 
-def compared(before: Iteration, now: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What got worse, and what cannot be compared; times only of the same device."""
+def _verdict_of(bundle: Bundle, iteration: Iteration) -> Verdict | None:
+    """The verdict of that time, with what it was made on."""
+    if iteration.whole_program:
+        return bundle.verdict
+    return next((kernel.verdict for kernel in bundle.kernels if kernel.id == iteration.subtask), None)
+
+
+def compared(
+    before: Iteration, now: Verdict, then: Verdict | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What got worse, and what else differs; times are compared only on the same device.
+
+    Args:
+        then: the verdict of that time, where the bundle holds it.
+    """
     if now.category is Category.ENVIRONMENT:
         return (), (f"it could not be judged here: {now.summary}",)
     if not now.correct:
         return (f"it was correct, and is {now.category} now: {now.summary}",), ()
-    return tuple(_slower(before, now)), tuple(_differences(before, now))
+    changed = _changes(_made_on(then), _made_on(now)) if then else ()
+    return tuple(_slower(before, now)), (*_differences(before, now), *changed)
 
 
 def _slower(before: Iteration, now: Verdict) -> Iterator[str]:
@@ -95,3 +110,16 @@ def _differences(before: Iteration, now: Verdict) -> Iterator[str]:
         yield f"judged on {before.device} then, on {now.device} now: times are not compared"
     elif before.time_us is not None and now.timing is None:
         yield "it was timed then and is not now"
+
+
+def _made_on(verdict: Verdict) -> dict[str, str]:
+    """What a verdict may change with."""
+    timed = verdict.timing.environment if verdict.timing else {}
+    named = {name: str(timed[name]) for name in ("torch", "cuda", "driver") if timed.get(name)}
+    return named | ({"compiler": verdict.build.compiler} if verdict.build and verdict.build.compiler else {})
+
+
+def _changes(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for name in [name for name in then if name in now]:
+        if then[name] != now[name]:
+            yield f"{name} was {then[name]}, and is {now[name]} now"

@@ -3,10 +3,13 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stitch_tui.agents.bench import open_bench
+from stitch_tui.agents.builtin.roles import work_of
+from stitch_tui.agents.diagnosis import Work
 from stitch_tui.agents.settings import Settings
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import ExitCode, UsageError
@@ -19,6 +22,15 @@ from stitch_tui.tools.verdict import Category, Flag, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A verdict, and what was judged."""
+
+    verdict: Verdict
+    work: Work
+    """What the candidate computes, for the rules that diagnose its profile."""
+
+
 async def verify_file(
     project: Path,
     settings: Settings,
@@ -27,7 +39,7 @@ async def verify_file(
     on_event: OnEvent | None = None,
     *,
     profile: bool = False,
-) -> Verdict:
+) -> Judged:
     """Judge a ``.cu`` or a Python file with ``ModelNew``.
 
     A ``.cu`` in a bundle's ``kernels/`` is held against the nodes that the bundle's plan gives it, any
@@ -48,7 +60,7 @@ async def verify_file(
         bench, whole = opened.bench, opened.exported.graph
         if candidate.suffix == ".cu":
             region = _region(candidate, whole)
-            return await verify_region(
+            verdict = await verify_region(
                 bench,
                 candidate,
                 region,
@@ -57,16 +69,19 @@ async def verify_file(
                 becomes_best=(lambda _: True) if profile else None,
                 on_event=on_event,
             )
-        return await verify_program(
+            return Judged(verdict, work_of(whole, region))
+        everything = region_of(whole, whole.node)
+        verdict = await verify_program(
             bench,
             candidate,
             kernels,
             flops=sum(node.flops for node in whole.nodes),
-            bound_us=opened.least_us(region_of(whole, whole.node)),
+            bound_us=opened.least_us(everything),
             small_shapes=not kernels,
             traced_as=opened.options if profile and kernels else None,
             on_event=on_event,
         )
+        return Judged(verdict, work_of(whole, everything))
 
 
 async def verify_across(settings: Settings, candidate: Path, archs: Sequence[str]) -> list[OnArch]:

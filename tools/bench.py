@@ -40,6 +40,8 @@ class Cuda:
     """Of builds."""
     uuid: str = ""
     """Of the GPU, to lease it from other stitch processes; empty: not leased."""
+    driver: str = ""
+    """Its version; empty: not known."""
     timing: Mapping[str, Any] = field(default_factory=dict)
     """Options of the judge's method ``time``."""
     profiles: Path | None = None

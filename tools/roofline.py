@@ -37,6 +37,20 @@ class Peaks:
         return self.tf32 if tensor_cores and dtype is DType.F32 else self.f32
 
 
+def fastest(first: Peaks | None, second: Peaks | None) -> Peaks | None:
+    """The higher of both in everything: what no program exceeds, whoever of them erred downward."""
+    if first is None or second is None:
+        return first or second
+    return Peaks(
+        bandwidth=max(first.bandwidth, second.bandwidth),
+        f64=max(first.f64, second.f64),
+        f32=max(first.f32, second.f32),
+        tf32=max(first.tf32, second.tf32),
+        f16=max(first.f16, second.f16),
+        source=f"the higher of: {first.source}; {second.source}",
+    )
+
+
 def bound_us(
     flops: float, bytes_moved: float, dtype: DType, peaks: Peaks, *, tensor_cores: bool = True
 ) -> float:

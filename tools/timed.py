@@ -38,6 +38,8 @@ async def timed(
                 lambda: bench.judge.call("time", params, timeout=timeout, on_event=heard)
             )
         seen = dict.fromkeys((*before, *_strangers(bench)))
+    if bench.cuda.driver and "environment" in report:
+        report["environment"] |= {"driver": bench.cuda.driver}
     report["unchecked"] = [*report["unchecked"], *(_sentence(process) for process in seen)]
     return report, observed
 

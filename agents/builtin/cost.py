@@ -49,6 +49,7 @@ def work(graph: Graph, region: Region, peaks: Peaks | None) -> Work | None:
         bytes_moved=region_bytes(graph, region),
         peak_flops=peaks.flops(_widest(graph, region)),
         bandwidth=peaks.bandwidth,
+        source=peaks.source,
     )
 
 

@@ -8,7 +8,7 @@ from stitch_tui.agents.builtin.planner import Leftover, Proposal
 from stitch_tui.agents.builtin.shapes import CONVOLUTIONS, PRODUCTS
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
 from stitch_tui.agents.state import Advice, Candidate, Plan, Session, Subtask, Uncovered
-from stitch_tui.tools.graph import DType, Graph
+from stitch_tui.tools.graph import DType, Graph, Region
 from stitch_tui.tools.iteration import Kind
 from stitch_tui.tools.speed_of_light import least_work
 
@@ -55,18 +55,18 @@ class BuiltinAdviser:
         verdict = brief.attempt.verdict
         if verdict is None or verdict.profile is None or not verdict.correct:
             return None
-        return diagnosis.advice(verdict.profile, work_of(brief.graph, brief.subtask))
+        return diagnosis.advice(verdict.profile, work_of(brief.graph, brief.subtask.region))
 
 
-def work_of(graph: Graph, subtask: Subtask) -> diagnosis.Work:
-    """What the rules ask of a subtask.  Tensor cores are for half precision only.
+def work_of(graph: Graph, region: Region) -> diagnosis.Work:
+    """What the rules ask of a region.  Tensor cores are for half precision only.
 
     What the user lets fp32 be computed in is not the graph's to say.
     """
-    nodes = [graph.node[name] for name in subtask.region.nodes]
+    nodes = [graph.node[name] for name in region.nodes]
     products = [node for node in nodes if node.op in PRODUCTS | CONVOLUTIONS]
     halves = any(node.outputs[0].dtype in (DType.F16, DType.BF16) for node in products)
-    least = least_work(graph, subtask.region)
+    least = least_work(graph, region)
     return diagnosis.Work(bool(products), halves, float(least.read + least.written))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stitch_tui.commands.output import Json, one_line, say, say_json, table
+from stitch_tui.commands.output import Json, Markdown, Why, one_form, say, say_json, table
 from stitch_tui.commands.run import Device, Sets
 
 if TYPE_CHECKING:
@@ -14,27 +14,38 @@ if TYPE_CHECKING:
     from stitch_tui.agents.settings import Settings
 
 Reference = Annotated[str, typer.Argument(metavar="[REF]", help="Default: reference.path.")]
-SHOWN = 12
-"""Kernels, and operators."""
 
 
-def profile(reference: Reference = "", device: Device = "", sets: Sets = None, json: Json = False) -> int:
+def profile(
+    reference: Reference = "",
+    device: Device = "",
+    why: Why = False,
+    sets: Sets = None,
+    json: Json = False,
+    markdown: Markdown = False,
+) -> int:
     """Measure where a reference's time goes: whole passes, kernels, operators alone.
 
-    Needs a GPU; without one it exits 3.
+    Exits 0 once it is measured, with whatever evidence could be had.  Needs a GPU; without one it
+    exits 3.
     """
     from stitch_tui.commands.run import chosen_reference, flags
     from stitch_tui.config import load
     from stitch_tui.tools.errors import ExitCode
+    from stitch_tui.view.profile_text import as_json, as_markdown, grounds
 
+    one_form(json=json, markdown=markdown)
     settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
     chosen = chosen_reference(reference, settings.reference.path)
     times = asyncio.run(_measured(settings, chosen))
     if json:
-        nodes = [{"node": n.id, "op": n.op, "time_us": n.time_us} for n in times.graph.nodes]
-        say_json({"trace": times.trace.model_dump(mode="json"), "nodes": nodes})
+        say_json(as_json(times) | ({"why": grounds(times.trace)} if why else {}))
+    elif markdown:
+        say(as_markdown(times, why=why))
     else:
         _print(times)
+        for reason in grounds(times.trace) if why else ():
+            say(f"why: {reason}")
     return ExitCode.GOAL_MET
 
 
@@ -52,20 +63,15 @@ async def _measured(settings: "Settings", reference: str) -> "ReferenceTimes":
 
 
 def _print(times: "ReferenceTimes") -> None:
-    from stitch_tui.tools.profiling.summary import system_line
+    from stitch_tui.view.profile_text import evidence_sentence, limit_sentence, node_rows, tables, trace_rows
 
-    trace = times.trace
-    if trace.system is None:
-        say(f"no trace: {trace.why}")
-    else:
-        say(system_line(trace.system, trace.evidence))
-        if trace.why:
-            say(f"by {trace.evidence}: {trace.why}")
-        shown = trace.system.kernels[:SHOWN]
-        rows = [(one_line(k.kernel)[:80], str(k.launches), f"{k.time_us:.1f}") for k in shown]
-        table([("kernel", "launches", "us"), *rows])
-    timed = sorted((n for n in times.graph.nodes if n.time_us), key=lambda node: -(node.time_us or 0))
-    if timed:
-        alone = [(n.id, n.op.removeprefix("aten."), f"{n.time_us:.1f}", n.module) for n in timed[:SHOWN]]
+    say(evidence_sentence(times.trace))
+    if system := times.trace.system:
+        say(limit_sentence(system))
+        table(trace_rows(system))
+        for _, rows in tables(system):
+            say()
+            table(rows)
+    if rows := node_rows(times.graph):
         say()
-        table([("operator alone", "op", "us", "module"), *alone])
+        table(rows)

@@ -1,16 +1,21 @@
-"""The profile: where the reference's time goes, and what each subtask could win; from what was measured."""
+"""The profile: where the reference's time goes, what each subtask could win, what limits its best version."""
+
+from collections.abc import Iterator
 
 from textual.content import Content
 
-from stitch_tui.agents.state import Subtask
-from stitch_tui.plain_text import count, one_line
+from stitch_tui.agents.state import Advice, Subtask
+from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.screens.pages import Page, heading, table
+from stitch_tui.tools.profiling.profile import Profile, Trace
+from stitch_tui.tools.profiling.summary import lines
 from stitch_tui.view.board import Board
+from stitch_tui.view.profile_text import evidence_sentence, limit_sentence, tables, trace_rows
 from stitch_tui.view.wording import bar, duration_us, percent, times
 
 
 class ProfileScreen(Page):
-    """The reference's operators and the plan's bounds."""
+    """The reference's operators and passes, the plan's bounds, the profiles of the best versions."""
 
     PAGE = " Profile"
 
@@ -32,8 +37,16 @@ class ProfileScreen(Page):
             parts.append(Content(f"cannot be exported: {one_line(profile.opaque)}"))
         if profile.hottest:
             parts += [heading("Hottest operators"), table(self._hottest())]
+        parts += [heading("Whole passes"), *_traced(profile.trace)]
         parts += [heading("Subtasks"), table(self._subtasks())]
-        parts.append(Content.styled("\nNo Nsight profile belongs to this session.", "$muted"))
+        for subtask in session.subtasks:
+            best = session.best_of(subtask)
+            if best and best.verdict and best.verdict.profile:
+                parts += [heading(f"{subtask.id}, best version"), *_limits(best.verdict.profile, best.advice)]
+        if session.program and session.program.profile:
+            program = session.program.profile
+            trace = Trace(system=program.system, evidence=program.system_evidence, why=program.why)
+            parts += [heading("Stitched program"), *_traced(trace)]
         return Content("\n").join(parts)
 
     def _hottest(self) -> list[tuple[str, ...]]:
@@ -51,6 +64,27 @@ class ProfileScreen(Page):
     def _subtasks(self) -> list[tuple[str, ...]]:
         head = ("subtask", "share", "at most", "roofline", "operators", "what")
         return [head, *map(_row, self._board.session.subtasks)]
+
+
+def _traced(trace: Trace) -> Iterator[Content]:
+    """A trace: who made it, what it says of the whole, its tables."""
+    yield Content(evidence_sentence(trace))
+    if trace.system is None:
+        return
+    yield Content(limit_sentence(trace.system))
+    yield table(trace_rows(trace.system), head=False)
+    for title, rows in tables(trace.system):
+        yield Content.styled(f"\n{title}", "$muted bold")
+        yield table(rows)
+
+
+def _limits(profile: Profile, advice: Advice | None) -> Iterator[Content]:
+    """What was measured of a version, and what its rules or a model made of that."""
+    yield from (Content(printable(line)) for line in lines(profile))
+    yield from (Content.styled(printable(f"note: {note}"), "$muted") for note in profile.notes)
+    if advice:
+        yield Content.assemble((f"{advice.bottleneck}: ", "$hot bold"), (printable(advice.evidence), ""))
+        yield Content(printable(f"→ {advice.change}"))
 
 
 def _row(subtask: Subtask) -> tuple[str, ...]:

@@ -16,8 +16,10 @@ from textual.widgets import Static
 from stitch_tui.agents.events import Citation
 from stitch_tui.agents.state import Iteration, Subtask
 from stitch_tui.plain_text import count, one_line, printable
+from stitch_tui.tools.profiling.summary import lines
 from stitch_tui.tools.verdict import Build, Flag, Ratio, Samples, Verdict
 from stitch_tui.view.listing import plain_name
+from stitch_tui.view.profile_text import level
 from stitch_tui.view.wording import (
     BASELINE,
     FUNCTIONAL,
@@ -107,6 +109,7 @@ def _lines(
     yield from _error(verdict, width)
     yield from _timing(verdict, width)
     yield from _advice(iteration)
+    yield from _profile(verdict)
     yield from _roofline(verdict, subtask, width)
     yield from _findings(verdict)
     yield from _build(build)
@@ -210,6 +213,16 @@ def _advice(iteration: Iteration) -> Iterator[Content]:
     yield Content(printable(f"→ {advice.change}"))
 
 
+def _profile(verdict: Verdict) -> Iterator[Content]:
+    if verdict.profile is None:
+        return
+    yield _section("profile")
+    for line in lines(verdict.profile):
+        yield Content.styled(printable(line), "$muted" if line.startswith(" ") else "")
+    for note in verdict.profile.notes:
+        yield Content.styled(printable(f"note: {note}"), "$waiting")
+
+
 def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator[Content]:
     if subtask is None or not verdict.correct:
         return
@@ -220,6 +233,8 @@ def _roofline(verdict: Verdict, subtask: Subtask | None, width: int) -> Iterator
     time_us, bound = verdict.timing.candidate.median_us, subtask.bound_us
     if subtask.work is not None:
         yield from roofline.drawn(subtask.work, time_us, width)
+        if subtask.work.source:
+            yield Content.styled(f"peaks: {one_line(subtask.work.source)}", "$muted")
     if not bound:
         yield Content.styled("none: the region's work or the device's peaks are not known", "$muted")
         return
@@ -271,8 +286,8 @@ def _build(build: Build | None) -> Iterator[Content]:
 
 def _evidence(verdict: Verdict) -> Iterator[Content]:
     yield _section("evidence")
-    level = "measured with event and handshake times" if verdict.timing else "not timed"
-    yield Content.assemble(_label("level"), (f"{level}; no profile", ""))
+    timed = "measured with event and handshake times" if verdict.timing else "not timed"
+    yield Content.assemble(_label("level"), (f"{timed}; {level(verdict.profile)}", ""))
     yield Content.assemble(_label("device"), (one_line(verdict.device), "$muted"))
     for text in verdict.unchecked:
         yield Content.styled(f"unchecked: {one_line(text)}", "$waiting")

@@ -10,6 +10,7 @@ from stitch_tui.agents.builtin.emit_cublas import NAME
 from stitch_tui.agents.builtin.ir import Tune
 from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.builtin.roles import BuiltinAdviser
+from stitch_tui.agents.criteria import CRITERIA
 from stitch_tui.agents.diagnosis import Work, advice, diagnose
 from stitch_tui.agents.profile import at_its_pace
 from stitch_tui.agents.roles import AdviceBrief
@@ -17,7 +18,14 @@ from stitch_tui.agents.state import Bottleneck, Disease, Iteration
 from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.iteration import Kind
 from stitch_tui.tools.profiling.ncu_csv import launches, profiles
-from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile, SystemProfile
+from stitch_tui.tools.profiling.profile import (
+    Evidence,
+    KernelCode,
+    KernelProfile,
+    KernelTime,
+    Profile,
+    SystemProfile,
+)
 from stitch_tui.tools.verdict import Category
 from tests.agents import sessions
 
@@ -69,6 +77,32 @@ def test_tensor_cores_are_not_recommended_where_the_precision_forbids_them() -> 
     assert Disease.NO_TENSOR_CORES not in [d.disease for d in found]
 
 
+def test_poor_accesses_are_the_limit_only_where_they_are_much_of_the_traffic() -> None:
+    stores = KernelProfile(
+        kernel="f", launches=1, time_us=9, blocks=4000, memory_percent=70, sm_percent=40,
+        store_use_percent=25, load_use_percent=100,
+    )  # fmt: skip
+
+    def found(**more: float) -> list[Disease]:
+        kernel = stores.model_copy(update=more)
+        return [d.disease for d in diagnose(Profile(evidence=Evidence.NCU, why="", kernels=(kernel,)))]
+
+    assert found(loaded_sectors=900.0, stored_sectors=100.0)[0] is Disease.MEMORY
+    assert found(loaded_sectors=500.0, stored_sectors=500.0)[0] is Disease.UNCOALESCED
+    assert found()[0] is Disease.UNCOALESCED
+    assert Disease.UNCOALESCED not in found(memory_percent=25.0)
+
+
+def test_slow_products_belong_on_tensor_cores_unless_device_memory_is_the_limit() -> None:
+    waiting = KernelProfile(
+        kernel="f", launches=1, time_us=9, blocks=4000, memory_percent=30, sm_percent=37, tensor_percent=0.1
+    )
+    for dram, disease in ((1.0, Disease.NO_TENSOR_CORES), (85.0, Disease.MEMORY)):
+        kernel = waiting.model_copy(update={"dram_percent": dram, "memory_percent": max(30.0, dram)})
+        (first, *_) = diagnose(Profile(evidence=Evidence.NCU, why="", kernels=(kernel,)), PRODUCT)
+        assert first.disease is disease
+
+
 def test_few_blocks_and_waiting_warps_are_told_apart() -> None:
     few = KernelProfile(
         kernel="f", launches=1, time_us=9, blocks=16, memory_percent=5, sm_percent=3, multiprocessors=132
@@ -104,6 +138,41 @@ def test_bytes_that_move_more_than_once_are_counted_against_what_must_move() -> 
     assert "times the bytes" not in once.evidence
     assert "it moves 1.9 times the bytes that it must" in often.evidence
     assert "each byte once" in often.change
+
+
+def traced(kernel: str) -> SystemProfile:
+    """A busy device that runs one kernel."""
+    longest = KernelTime(kernel=kernel, launches=1, time_us=500)
+    return LAUNCHES.model_copy(update={"busy_us": 500.0, "launches": 1, "kernels": (longest,)})
+
+
+def test_without_counters_the_code_of_the_kernel_that_takes_longest_is_believed() -> None:
+    spilling = KernelCode(kernel="product<(int)64>", spill_bytes=256, tensor={})
+    tidy = KernelCode(kernel="sum", tensor={})
+    known = Profile(evidence=Evidence.NSYS, why="", system=traced("product<64>"), code=(spilling, tidy))
+    spill, idle = diagnose(known, PRODUCT)
+    assert (spill.disease, idle.disease) == (Disease.SPILL, Disease.NO_TENSOR_CORES)
+    assert "256 bytes a thread" in spill.evidence
+    assert "no tensor-core instructions" in idle.evidence
+    assert diagnose(known.model_copy(update={"system": traced("sum")}), Work()) == ()
+    library = known.model_copy(update={"system": traced("sm90_xmma_gemm")})
+    assert diagnose(library, PRODUCT) == ()  # a library's kernel, whose code is not the candidate's
+    alone = Profile(evidence=Evidence.CODE, why="", code=(spilling,))
+    assert [d.disease for d in diagnose(alone, PRODUCT)] == [Disease.SPILL]
+    uncounted = spilling.model_copy(update={"tensor": None, "spill_bytes": 8})
+    assert diagnose(known.model_copy(update={"code": (uncounted,)}), PRODUCT) == ()
+
+
+def test_counters_and_code_stand_side_by_side_in_the_evidence() -> None:
+    (kernel,) = recorded("spill").kernels
+    code = KernelCode(kernel=kernel.kernel, spill_bytes=512)
+    (first, *_) = diagnose(recorded("spill").model_copy(update={"code": (code,)}))
+    assert first.evidence.endswith("ptxas: 512 bytes spilled a thread")
+
+
+def test_every_disease_has_a_criterion_with_its_source() -> None:
+    assert set(CRITERIA) == set(Disease)
+    assert all("ours" in text or "guide" in text for text in CRITERIA.values())
 
 
 def test_without_evidence_nothing_is_said() -> None:

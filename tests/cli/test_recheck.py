@@ -5,7 +5,7 @@ import pytest
 from stitch_tui.recheck import Recheck, compared
 from stitch_tui.tools.errors import ExitCode
 from stitch_tui.tools.history import Iteration, Kind, Outcome
-from stitch_tui.tools.verdict import Category, Ratio, Samples, Timing, Verdict
+from stitch_tui.tools.verdict import Build, Category, Ratio, Samples, Timing, Verdict
 
 H200, EMULATOR = "cuda NVIDIA H200 sm_90", "emulator"
 
@@ -56,3 +56,24 @@ def test_drift_is_an_exit_code() -> None:
     assert Recheck(before(), now(), (), ()).exit_code == ExitCode.GOAL_MET
     unable = Recheck(before(), now(category=Category.ENVIRONMENT), (), ("unable",))
     assert unable.exit_code == ExitCode.ENVIRONMENT
+
+
+def made_on(compiler: str, **environment: str) -> Verdict:
+    timed = now()
+    assert timed.timing
+    timing = timed.timing.model_copy(update={"environment": environment})
+    build = Build(ok=True, device="cuda", compiler=compiler)
+    return timed.model_copy(update={"timing": timing, "build": build})
+
+
+def test_what_changed_since_is_a_note_and_no_drift() -> None:
+    then = made_on("nvcc 13.0", torch="2.11.0", cuda="13.0", driver="580.1")
+    today = made_on("nvcc 13.1", torch="2.12.0", cuda="13.0", driver="590.2", cache="warm")
+    worse, told = compared(before(), today, then)
+    assert worse == ()
+    assert told == (
+        "torch was 2.11.0, and is 2.12.0 now",
+        "driver was 580.1, and is 590.2 now",
+        "compiler was nvcc 13.0, and is nvcc 13.1 now",
+    )
+    assert compared(before(), today, today) == ((), ())

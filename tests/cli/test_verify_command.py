@@ -106,6 +106,10 @@ def test_a_kernel_is_judged_against_the_whole_reference(
     assert invoke(words) == 0
     verdict = json.loads(capsys.readouterr().out)
     assert (verdict["category"], verdict["device"]) == ("correct", "emulator")
+    assert invoke([*words[:-1], "--markdown", "--why"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("# correct\n")
+    assert "exit code 0: correct, and believed" in text
     candidate.write_text(KERNEL.replace("FLOOR", "0.1f"))
     assert invoke(words[:-1]) == ExitCode.GOAL_NOT_MET
     assert capsys.readouterr().out.startswith("numerics, ")

@@ -10,6 +10,7 @@ from stitch_tui.tools.profiling.choice import choose
 from stitch_tui.tools.profiling.metrics import Question, questions
 from stitch_tui.tools.profiling.ncu import NcuAnswer, measure
 from stitch_tui.tools.profiling.profile import Evidence, Profile
+from stitch_tui.tools.profiling.sass import code_of
 from stitch_tui.tools.profiling.system import of_candidate, of_program
 from stitch_tui.tools.solo import Solo, solo
 from stitch_tui.tools.verdict import Build
@@ -42,14 +43,18 @@ async def profiled(
     if cuda is None or cuda.profiles is None:
         return None
     started = time.monotonic()
-    report = _reports(cuda.profiles) / f"{build.artifact_sha256[:32]}.ncu-rep"
+    code, uncounted = await code_of(build, cuda.toolkit)
     try:
+        report = _reports(cuda.profiles) / f"{build.artifact_sha256[:32]}.ncu-rep"
         async with solo(bench, target, Path(build.artifact), full=True) as alone:
             asked = questions(source.read_text(errors="replace"), build.kernels)
             found = await _measured(cuda, bench, alone, asked, report, seconds, on_event or _unheard)
     except (StitchError, OSError) as error:
-        found = Profile(evidence=Evidence.NONE, why=f"its inputs could not be prepared: {error}")
-    return found.model_copy(update={"seconds": round(time.monotonic() - started, 1)})
+        found = Profile(evidence=Evidence.NONE, why=f"it could not be prepared for a profiler: {error}")
+    known = found.evidence if found.evidence is not Evidence.NONE or not code else Evidence.CODE
+    notes = (*found.notes, *((uncounted,) if uncounted else ()))
+    seconds = round(time.monotonic() - started, 1)
+    return found.model_copy(update={"evidence": known, "code": code, "notes": notes, "seconds": seconds})
 
 
 async def _measured(

@@ -26,13 +26,15 @@ def read_trace(path: Path) -> Spans:
             copies=[_copy(event) for event in events if event.get("cat") in ("gpu_memcpy", "gpu_memset")],
             calls=[_span(event, event["name"]) for event in events if event.get("cat") in _CALLS],
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Unreadable(f"torch's profiler left no trace: {type(error).__name__}: {error}") from error
 
 
-def _span(event: Mapping[str, Any], name: str, **more: int) -> Span:
-    start = float(event["ts"]) * 1e3
-    return Span(name, start, start + float(event["dur"]) * 1e3, **more)
+def _span(event: Mapping[str, Any], name: str, **more: Any) -> Span:
+    start, length = float(event["ts"]) * 1e3, float(event["dur"]) * 1e3
+    if not math.isfinite(start) or not 0 <= length < math.inf:
+        raise ValueError(f"{name} begins at {event['ts']} and takes {event['dur']}")
+    return Span(name, start, start + length, **more)
 
 
 def _kernel(event: Mapping[str, Any]) -> Span:

@@ -19,6 +19,8 @@ class Question(StrEnum):
     """What its warps wait for."""
     GLOBAL = "global"
     """How it goes through global memory."""
+    TRAFFIC = "traffic"
+    """How much of its way through global memory is loads, and how much stores."""
     SHARED = "shared"
     """Conflicts in shared memory."""
     LOCAL = "local"
@@ -71,6 +73,10 @@ FIELDS: Mapping[Question, Mapping[str, str]] = {
         "l1_hit_percent": "l1tex__t_sector_hit_rate.pct",
         "l2_hit_percent": "lts__t_sector_hit_rate.pct",
     },
+    Question.TRAFFIC: {
+        "loaded_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "stored_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    },
     Question.SHARED: {
         "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
         "load_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
@@ -88,7 +94,7 @@ FIELDS: Mapping[Question, Mapping[str, str]] = {
 ADDED = frozenset(
     {
         "time_us", "dram_bytes", "shared_wavefronts", "load_conflicts", "store_conflicts",
-        "local_load_sectors", "local_store_sectors",
+        "local_load_sectors", "local_store_sectors", "loaded_sectors", "stored_sectors",
     }
 )  # fmt: skip
 """Fields that several launches of a kernel add to; others are averaged by time."""
@@ -108,7 +114,7 @@ def questions(source: str, kernels: Sequence[KernelFacts]) -> tuple[Question, ..
         source: its text.
         kernels: what ptxas said of them.
     """
-    asked = [Question.LIMITS, Question.STALLS, Question.GLOBAL, Question.PIPES]
+    asked = [Question.LIMITS, Question.STALLS, Question.GLOBAL, Question.TRAFFIC, Question.PIPES]
     if "__shared__" in source:
         asked.append(Question.SHARED)
     if not kernels or any(k.spill_bytes or k.stack_bytes for k in kernels):

@@ -12,7 +12,7 @@ from pathlib import Path
 from stitch_tui.tools import process
 from stitch_tui.tools.profiling.metrics import Question, metrics
 from stitch_tui.tools.profiling.ncu_csv import Unreadable, launches, profiles
-from stitch_tui.tools.profiling.profile import KernelProfile
+from stitch_tui.tools.profiling.profile import KernelProfile, function_name
 from stitch_tui.tools.solo import UNSUPPORTED_EXIT, Solo
 
 SECONDS = 90.0
@@ -95,7 +95,7 @@ async def _collect(
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     named = "|".join(re.escape(name) for name in dict.fromkeys(map(function_name, kernels)))
-    argv = [
+    argv = [  # --kernel-name compares function names
         *(str(ncu), "--force-overwrite", "--export", str(report.with_suffix(""))),
         *("--clock-control", "none", "--profile-from-start", "off"),
         *("--launch-count", str(MOST_LAUNCHES), "--metrics", ",".join(wanted)),
@@ -104,11 +104,6 @@ async def _collect(
     ]
     with tempfile.TemporaryDirectory(prefix="stitch-ncu-") as folder:
         return await process.run(argv, timeout=timeout, env=_plain(alone), cwd=Path(folder))
-
-
-def function_name(kernel: str) -> str:
-    """What ``--kernel-name`` compares: without namespaces and template arguments."""
-    return kernel.partition("<")[0].rpartition("::")[2]
 
 
 async def _read(ncu: Path, report: Path, alone: Solo) -> process.Finished:

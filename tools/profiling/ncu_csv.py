@@ -1,6 +1,7 @@
 """What ``ncu --page raw --csv`` prints, read by unit and summed up by kernel."""
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,11 @@ _TIMES = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _SCALES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _MOST_PERCENT = 105.0
 """ncu divides counters of different passes, so that a little over 100 % is noise; more is nonsense."""
+
+
+_NUMBER = re.compile(r"[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][-+]?\d+)?")
+"""As C's locale writes it, with or without separators of thousands."""
+_NUMERAL = re.compile(r"[-+]?\d[\d.,'\s]*")
 
 
 class Unreadable(Exception):
@@ -33,14 +39,17 @@ def launches(text: str) -> list[Launch]:
     """Each launch in a raw page; lines before the table and a cut-off row at its end are passed over.
 
     Raises:
-        Unreadable: there is no table, or no whole row in it.
+        Unreadable: there is no table, no whole row in it, or its numbers are those of another locale.
     """
     lines = text.splitlines()
     start = next((at for at, line in enumerate(lines) if line.startswith('"ID"') and KERNEL in line), None)
     if start is None:
         last = next((line for line in reversed(lines) if line.strip()), "nothing")
         raise Unreadable(f"ncu printed no table: {last.strip()[:200]}")
-    header, *rows = list(csv.reader(lines[start:]))
+    try:
+        header, *rows = list(csv.reader(lines[start:]))
+    except csv.Error as error:
+        raise Unreadable(f"ncu's table cannot be read: {error}") from error
     whole = [row for row in rows if len(row) == len(header)]
     if len(whole) < 2:
         raise Unreadable("ncu's table has no launch in it")
@@ -73,11 +82,17 @@ def base_name(kernel: str) -> str:
 
 
 def _number(cell: str, unit: str) -> float | None:
-    """The value in the unit that a profile uses; None for what is not a number, ``nan`` too."""
-    plain = cell.replace(",", "")
-    if not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", plain):
+    """The value in the unit that a profile uses; None for what is not a number, ``nan`` too.
+
+    Raises:
+        Unreadable: it is a number as other locales write it: ``38,20`` must not be taken for 3820.
+    """
+    if not _NUMBER.fullmatch(cell):
+        if _NUMERAL.fullmatch(cell):
+            raise Unreadable(f"ncu writes numbers in another locale's way: {cell[:40]}")
         return None
-    return float(plain) * _scale(unit)
+    value = float(cell.replace(",", "")) * _scale(unit)
+    return value if math.isfinite(value) else None
 
 
 def _scale(unit: str) -> float:

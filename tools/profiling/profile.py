@@ -15,6 +15,8 @@ class Evidence(StrEnum):
     NCU = "ncu"
     NSYS = "nsys"
     CUPTI = "cupti"
+    CODE = "code"
+    """Nobody measured: what the compiler and the disassembler say of the machine code."""
     NONE = "none"
 
 
@@ -73,6 +75,9 @@ class KernelProfile(_Data):
     load_sectors: float | None = None
     """32-byte sectors of a global load, for each request of a warp; 4 is enough for 4-byte elements."""
     store_sectors: float | None = None
+    loaded_sectors: float | None = None
+    """Of all global loads together; ``stored_sectors`` likewise."""
+    stored_sectors: float | None = None
     load_use_percent: float | None = None
     """Bytes that a thread asked for, of those in the sectors of global loads."""
     store_use_percent: float | None = None
@@ -148,6 +153,14 @@ class CopyTime(_Data):
     nbytes: int = 0
 
 
+class RangeTime(_Data):
+    """Kernels that were launched within an NVTX range, such as a subtask's in the stitched program."""
+
+    name: str
+    launches: int
+    time_us: float
+
+
 class SystemProfile(_Data):
     """Where a run's time goes, for each run: kernels, copies, gaps between them, CUDA calls."""
 
@@ -168,6 +181,8 @@ class SystemProfile(_Data):
     """By time, longest first; at most 50."""
     calls: tuple[CallTime, ...] = ()
     copies: tuple[CopyTime, ...] = ()
+    ranges: tuple[RangeTime, ...] = ()
+    """By time; from nsys alone.  Kernels outside of all ranges are PyTorch's own."""
 
     @property
     def busy_share(self) -> float:
@@ -183,6 +198,29 @@ class Trace(_Data):
     """Why nobody better did."""
 
 
+class KernelCode(_Data):
+    """What compiler and disassembler say of one kernel."""
+
+    kernel: str
+    registers: int = 0
+    """Of one thread, by ptxas, as the three below."""
+    spill_bytes: int = 0
+    """Of one thread, stores and loads."""
+    shared_bytes: int = 0
+    """Of one block, without what a launch asks for."""
+    stack_bytes: int = 0
+    tensor: dict[str, int] | None = None
+    """Tensor-core instructions in its code by mnemonic, ``HMMA`` or ``HGMMA``; None: not counted."""
+
+    @property
+    def tensor_text(self) -> str:
+        """``8 HMMA``, or that there are none; empty where nobody counted."""
+        if self.tensor is None:
+            return ""
+        named = ", ".join(f"{count} {name}" for name, count in sorted(self.tensor.items()))
+        return named or "no tensor-core instructions"
+
+
 class Profile(_Data):
     """What was learnt of where a candidate's time goes."""
 
@@ -195,8 +233,21 @@ class Profile(_Data):
     system_evidence: Evidence = Evidence.NONE
     kernels: tuple[KernelProfile, ...] = ()
     """Longest first."""
+    code: tuple[KernelCode, ...] = ()
+    """The candidate's own kernels, without those of libraries."""
     report: str = ""
     """Path of the ``.ncu-rep``, which Nsight Compute opens."""
     notes: tuple[str, ...] = ()
     """Values that were not believed, metrics that this ncu does not know."""
     seconds: float = 0.0
+
+    def code_of(self, kernel: str) -> KernelCode | None:
+        """The code of a kernel as ncu and traces name it; demanglers write a template's arguments apart."""
+        same = [code for code in self.code if code.kernel == kernel]
+        named = [code for code in self.code if function_name(code.kernel) == function_name(kernel)]
+        return same[0] if same else named[0] if len(named) == 1 else None
+
+
+def function_name(kernel: str) -> str:
+    """A kernel without namespaces and template arguments."""
+    return kernel.partition("<")[0].rpartition("::")[2]

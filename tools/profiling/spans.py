@@ -1,10 +1,10 @@
 """A trace as spans on one clock, and what they say together: busy device, gaps, launches, copies."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from stitch_tui.tools.profiling.profile import CallTime, CopyTime, KernelTime, SystemProfile
+from stitch_tui.tools.profiling.profile import CallTime, CopyTime, KernelTime, RangeTime, SystemProfile
 
 MOST_KERNELS = 50
 LAUNCHING = ("cudaLaunch", "cudaGraphLaunch", "cuLaunch", "cuGraphLaunch")
@@ -21,6 +21,8 @@ class Span:
     blocks: int = 0
     threads: int = 0
     nbytes: int = 0
+    range: str = ""
+    """Of a kernel: the innermost NVTX range that it was launched in."""
 
     @property
     def us(self) -> float:
@@ -73,6 +75,10 @@ def system_of(spans: Spans, runs: int) -> SystemProfile:
                 nbytes=sum(s.nbytes for s in group) // runs,
             )
             for name, group in _by_time(spans.copies)
+        ),
+        ranges=tuple(
+            RangeTime(name=name, launches=round(len(group) / runs), time_us=sum(s.us for s in group) / runs)
+            for name, group in _by_time([replace(s, name=s.range) for s in spans.kernels if s.range])
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile, SystemProfile
+from stitch_tui.tools.profiling.profile import Evidence, KernelCode, KernelProfile, Profile, SystemProfile
 
 SHOWN = 3
 """Kernels that are described."""
@@ -13,6 +13,10 @@ def lines(profile: Profile) -> list[str]:
     told = [] if profile.system is None else [system_line(profile.system, profile.system_evidence)]
     for kernel in profile.kernels[:SHOWN]:
         told += kernel_lines(kernel)
+        if (code := profile.code_of(kernel.kernel)) and (said := code_text(code)):
+            told.append(f"  code: {said}")
+    if not profile.kernels:
+        told += [f"{code.kernel}: {code_text(code)}" for code in profile.code[:SHOWN] if code_text(code)]
     told.append(evidence_line(profile))
     return told
 
@@ -61,6 +65,18 @@ def kernel_lines(kernel: KernelProfile) -> Iterator[str]:
     use = {"loads": kernel.load_use_percent, "stores": kernel.store_use_percent}
     if said := _percents(use):
         yield f"  of the bytes that global memory moves are used: {said}"
+
+
+def code_text(code: KernelCode) -> str:
+    """``168 registers, 96 bytes spilled, 8 HMMA``: what is in the machine code."""
+    sizes = {
+        "registers": code.registers,
+        "bytes spilled": code.spill_bytes,
+        "bytes of stack": code.stack_bytes,
+    }
+    return ", ".join(
+        [*(f"{size} {name}" for name, size in sizes.items() if size), *filter(None, [code.tensor_text])]
+    )
 
 
 def _percents(values: dict[str, float | None]) -> str:

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,6 +24,9 @@ from .session import Emit, Json, Session
 from .task import Task
 from .tracing import traced
 
+PROGRAM = "stitch_program"
+"""The name that a program's module is imported under."""
+
 
 def main() -> None:
     told, runs, *files = sys.argv[1:]
@@ -31,6 +35,7 @@ def main() -> None:
     os.chdir(options.project)
     task = Task(Reference.open(options))
     module = program_of(task.reference, Path(files[0])) if files else task.reference.module
+    with_ranges(sys.modules.get(PROGRAM), torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop)
     with warmed_up(task, module, int(runs)) as run:
         if files[1:]:
             traced(run, Path(files[1]))
@@ -77,13 +82,30 @@ def warmed_up(task: Task, module: nn.Module, runs: int) -> Iterator[Callable[[],
                 value.copy_(kept[name])
 
 
+def with_ranges(program: Any, push: Callable[[str], Any], pop: Callable[[], Any]) -> None:
+    """Put an NVTX range with its subtask's name around each call of a bundle's kernel; others have none."""
+    binding = getattr(program, "StitchBinding", None)
+    if binding is None:
+        return
+    call = binding.__call__
+
+    def ranged(self: Any, *arguments: Any) -> Any:
+        push(self.kernel.id)
+        try:
+            return call(self, *arguments)
+        finally:
+            pop()
+
+    binding.__call__ = ranged
+
+
 def program_of(reference: Reference, path: Path) -> nn.Module:
     """The ``ModelNew`` of a file, constructed as the reference was and given its weights by name."""
-    spec = importlib.util.spec_from_file_location("stitch_program", path)
+    spec = importlib.util.spec_from_file_location(PROGRAM, path)
     if spec is None or spec.loader is None:
         raise SystemExit(f"{path.name} is not a Python file")
     found = importlib.util.module_from_spec(spec)
-    sys.modules["stitch_program"] = found
+    sys.modules[PROGRAM] = found
     spec.loader.exec_module(found)
     arguments = reference.loaded.get_init_inputs
     seed_everything(reference.options.init_seed)

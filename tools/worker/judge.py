@@ -29,6 +29,7 @@ METHODS = {
     "graph": "methods.graph",
     "variants": "methods.variants",
     "measure": "methods.measure",
+    "peaks": "peaks.peaks",
     "layout": "structure.layout",
     "power": "methods.power",
     "check": "checking.check",

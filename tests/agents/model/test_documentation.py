@@ -23,6 +23,7 @@ from stitch_tui.tools.docs.client import Passage
 from stitch_tui.tools.docs.index import Index
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.paths import cache_dir
+from stitch_tui.tools.roofline import peaks_of
 from stitch_tui.tools.verdict import Build, Category, Finding, Verdict
 from stitch_tui.view.board import Board
 
@@ -75,7 +76,9 @@ def coded(
     async def session(url: str) -> Candidate | None:
         docs = Documentation(DocsSettings(**settings), desk.record)
         try:
-            brief = CodeBrief(graph(), subtask(graph()), str(H200), attempts, None, SOURCE, hardware(H200))
+            brief = CodeBrief(
+                graph(), subtask(graph()), str(H200), attempts, None, SOURCE, hardware(H200, peaks_of(H200))
+            )
             return await ModelCoder(desk.model(url), desk.record, docs).code(brief)
         finally:
             await docs.close()
@@ -153,7 +156,9 @@ def test_the_planner_may_ask_with_a_property_of_its_answer(desk: Desk) -> None:
         docs = Documentation(DocsSettings(lookups=1), desk.record)
         try:
             planner = ModelPlanner(desk.model(url, "planner"), desk.record, docs=docs)
-            return await planner.plan(PlanBrief(graph(), SOURCE, str(H200), hardware=hardware(H200)))
+            return await planner.plan(
+                PlanBrief(graph(), SOURCE, str(H200), hardware=hardware(H200, peaks_of(H200)))
+            )
         finally:
             await docs.close()
 

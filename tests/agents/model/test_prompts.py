@@ -30,6 +30,7 @@ from stitch_tui.tools.profiling.profile import (
     SystemProfile,
     Trace,
 )
+from stitch_tui.tools.roofline import peaks_of
 from stitch_tui.tools.verdict import Build, Category, Finding, KernelFacts, Ratio, Samples, Timing, Verdict
 
 H200 = CudaDevice(
@@ -147,13 +148,17 @@ def joined(messages: list[Message]) -> str:
 
 
 def coded(*attempts: Iteration, best: Iteration | None = None, budget: int = BUDGET) -> str:
-    brief = CodeBrief(graph(), subtask(graph()), str(H200), attempts, best, SOURCE, hardware(H200))
+    brief = CodeBrief(
+        graph(), subtask(graph()), str(H200), attempts, best, SOURCE, hardware(H200, peaks_of(H200))
+    )
     return joined(code_prompt(brief, _kind(brief), _base(brief), budget, 3000))
 
 
 def test_the_planner_is_told_everything_that_the_method_asks_for() -> None:
     system = system_text(TRACE)
-    brief = PlanBrief(graph(), SOURCE, "", ("a note",), hardware=hardware(H200), system=system)
+    brief = PlanBrief(
+        graph(), SOURCE, "", ("a note",), hardware=hardware(H200, peaks_of(H200)), system=system
+    )
     said = joined(plan_prompt(brief, "Plan it.", BUDGET))
     assert "the device is busy 10% of it: 64 kernels" in said
     assert "40.0 us in 60 launches of elementwise" in said
@@ -252,8 +257,8 @@ def test_foreign_text_stands_between_marks_and_is_never_substituted() -> None:
 
 def test_the_emulator_is_named_as_what_it_is() -> None:
     assert "nothing is timed" in hardware(EmulatorDevice("no GPU"))
-    assert "sm_90a" in hardware(H200)
-    assert "4,300 GB/s" in hardware(H200)
+    assert "sm_90a" in hardware(H200, peaks_of(H200))
+    assert "4,300 GB/s" in hardware(H200, peaks_of(H200))
 
 
 @pytest.mark.parametrize("budget", [4000, 8000, 20_000])
@@ -261,12 +266,12 @@ def test_the_emulator_is_named_as_what_it_is() -> None:
 def test_prompts_stay_under_their_budget(nodes: int, budget: int) -> None:
     big = graph(nodes)
     source = SOURCE * 3000
-    brief = PlanBrief(big, source, "", ("note " * 2000,), hardware=hardware(H200))
+    brief = PlanBrief(big, source, "", ("note " * 2000,), hardware=hardware(H200, peaks_of(H200)))
     planned = joined(plan_prompt(brief, "Plan it.", budget))
     if (nodes, budget) != (500, 4000):  # the ids alone take more
         assert estimated(planned) <= budget
     assert all(re.search(rf"\b{node.id}\b", planned) for node in big.nodes)
-    code = CodeBrief(big, subtask(big), "", (), None, source, hardware(H200))
+    code = CodeBrief(big, subtask(big), "", (), None, source, hardware(H200, peaks_of(H200)))
     assert estimated(joined(code_prompt(code, Kind.DRAFT, None, budget, 3000))) <= budget
 
 

@@ -46,16 +46,19 @@ def database(path: Path) -> Path:
         made.executemany("INSERT INTO StringIds VALUES (?, ?)", [(at, name) for name, at in names.items()])
         made.execute(
             "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, demangledName INT, gridX INT,"
-            " gridY INT, gridZ INT, blockX INT, blockY INT, blockZ INT)"
+            " gridY INT, gridZ INT, blockX INT, blockY INT, blockZ INT, correlationId INT)"
         )
         made.executemany(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, 4, 2, 1, 128, 1, 1)",
-            [(start, end, names[name]) for name, start, end in KERNELS],
+            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, 4, 2, 1, 128, 1, 1, ?)",
+            [(start, end, names[name], at) for at, (name, start, end) in enumerate(KERNELS)],
         )
-        made.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, nameId INT)")
+        made.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME"
+            " (start INT, end INT, nameId INT, globalTid INT, correlationId INT)"
+        )
         made.executemany(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?)",
-            [(start, end, names[name]) for name, start, end in CALLS],
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, 7, ?)",
+            [(start, end, names[name], at) for at, (name, start, end) in enumerate(CALLS)],
         )
         made.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, copyKind INT, bytes INT)")
         made.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (9500, 9700, 1, 64)")
@@ -102,6 +105,30 @@ def test_both_traces_tell_the_same_times(tmp_path: Path, source: str) -> None:
     ]
     assert [(c.kind, c.nbytes) for c in system.copies] == [("HtoD", 64)]
     assert "busy 74%" in system_line(system, Evidence.NSYS)
+
+
+def test_kernels_belong_to_the_innermost_range_that_launched_them(tmp_path: Path) -> None:
+    path = database(tmp_path / "run.sqlite")
+    with closing(sqlite3.connect(path)) as made:
+        made.execute(
+            "CREATE TABLE NVTX_EVENTS"
+            " (start INT, end INT, eventType INT, text TEXT, textId INT, globalTid INT)"
+        )
+        made.execute("INSERT INTO StringIds VALUES (99, 's02')")
+        made.executemany(
+            "INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (0, 5000, 59, "whole", None, 7),
+                (0, 550, 59, "s01", None, 7),
+                (550, 1200, 59, None, 99, 7),
+                (0, 5000, 59, "elsewhere", None, 8),
+                (500, None, 34, "a mark", None, 7),
+            ],
+        )
+        made.commit()
+    system = system_of(read_database(path), runs=1)
+    assert [(r.name, r.launches, r.time_us) for r in system.ranges] == [("s01", 1, 3.0), ("s02", 1, 3.0)]
+    assert system.launches == 3  # what the last call did belongs to no range
 
 
 def test_a_recorded_export_of_nsys_is_read(tmp_path: Path) -> None:
