@@ -62,8 +62,15 @@ class ToolVerifier:
         )
         return self._reported(iteration, subtask.id, verdict)
 
-    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
+    async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:
         """Judge the program in a bundle's folder; errors as for `verify`."""
+        subtask = self._record.session.iteration(iteration).subtask
+
+        def staged(stage: str) -> None:
+            state = self._passed(stage)
+            if subtask:
+                self._enter(subtask, state)
+
         kernels = {k.file: bundle / "kernels" / k.file for k in read_bundle(bundle).kernels if k.source}
 
         flops = sum(node.flops for node in self._graph.nodes)
@@ -76,10 +83,11 @@ class ToolVerifier:
                 flops=flops,
                 bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
                 traced_as=opened.options,
-                on_event=self._hearing(self._passed),
+                replaces=replaces and replaces / "model_new.py",
+                on_event=self._hearing(staged),
             )
         )
-        return self._reported(iteration, "", verdict)
+        return self._reported(iteration, subtask, verdict)
 
     async def _judged(self, judge: Callable[[Bench], Awaitable[Verdict]]) -> Verdict:
         """What `judge` finds; a judge that lost the GPU or was killed is replaced, once."""

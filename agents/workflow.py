@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Literal, cast
 
-from stitch_tui.agents import events, goal, route
+from stitch_tui.agents import events, goal, host_route, route
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
+from stitch_tui.agents.roles import AdviceBrief, CodeBrief, HostBrief, PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState, Task
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -69,7 +69,8 @@ class Workflow:
     async def _plan(self) -> None:
         async with self._gates.step():
             plan = await self._cast.planner.plan(self._brief)
-        self._record.emit(events.PlanProposed(plan=plan))
+        planned = host_route.planned(plan, self._settings, self._session.device)
+        self._record.emit(events.PlanProposed(plan=planned))
 
     async def _work(self) -> None:
         """Judge what a human wrote, solve what is approved and stitch it, until nothing is left to do."""
@@ -77,12 +78,12 @@ class Workflow:
             subtask = await self._gates.next_subtask()
             if self._gates.by_hand:
                 await self._judge_by_hand()
-            elif subtask:
+            elif subtask and (subtask.task is Task.KERNEL or route.stitched(self._session)):
                 await self._solve(subtask.id)
-            elif route.stitched(self._session):
-                return
-            else:
+            elif not route.stitched(self._session):
                 await self._integrate()
+            else:
+                return
 
     # code, verify, route ------------------------------------------------------------------------
 
@@ -93,11 +94,11 @@ class Workflow:
             return
         if self._subtask(id).state is SubtaskState.APPROVED:
             self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
-        following = route.route(self._session, self._subtask(id), self._settings)
+        following = self._route(id)
         while following.next in _STEPS:
             if self._gates.by_hand:
                 await self._judge_by_hand()
-                following = route.route(self._session, self._subtask(id), self._settings)
+                following = self._route(id)
                 continue
             try:
                 following = await (self._replan(id) if following.next is Next.REPLAN else self._attempt(id))
@@ -105,7 +106,7 @@ class Workflow:
                 self._ledger.close(cause)
                 if isinstance(cause, Stopped):
                     raise
-                following = route.route(self._session, self._subtask(id), self._settings)
+                following = self._route(id)
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
@@ -152,28 +153,38 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
             candidate = await self._cast.coder.code(self._code_brief(id))
+            subtask = self._subtask(id)
             if candidate is None:
-                return route.exhausted(self._subtask(id))
-            await self._judge(id, candidate, route.kind_of_next(self._session.attempts_of(id)))
-            following = route.route(self._session, self._subtask(id), self._settings)
-            if following.next in _STEPS:
+                return host_route.exhausted(subtask) if _is_host(subtask) else route.exhausted(subtask)
+            next_kind = route.kind_of_next(self._session.attempts_of(id))
+            await self._judge(id, candidate, Kind.PROGRAM if _is_host(subtask) else next_kind)
+            following = self._route(id)
+            if following.next in _STEPS and not _is_host(subtask):
                 await self._advise(id)
         return following
 
     async def _judge(self, id: str, candidate: Candidate, kind: Kind) -> None:
         number = self._begin(id, kind)
         self._check_write()
-        source = self._workspace.kernel_path(id)
+        subtask = self._subtask(id)
+        source = self._workspace.path_of(subtask)
         self._record.emit(
             events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name),
-            lambda: self._workspace.write_candidate(id, self._announced(number)),
+            lambda: self._workspace.write_candidate(subtask, self._announced(number)),
         )
         self._enter(id, SubtaskState.CHECKING)
         if candidate.refused:
             verdict = route.refused(candidate, self._session.device)
+        elif _is_host(subtask):
+            bundle = self._workspace.write_bundle(self._session)
+            replaced = self._workspace.write_replaced(self._session)
+            verdict = await self._verifier.verify_program(number, bundle, replaces=replaced)
         else:
             verdict = await self._verifier.verify(number, self._subtask(id), source)
-        outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)), kind)
+        if _is_host(subtask):
+            outcome = host_route.outcome(verdict)
+        else:
+            outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)), kind)
         self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
         self._ledger.commit(number)
 
@@ -188,7 +199,14 @@ class Workflow:
             best=self._session.best_of(subtask),
             source=self._brief.source,
             hardware=self._brief.hardware,
+            host=self._host_brief() if _is_host(subtask) else None,
         )
+
+    def _host_brief(self) -> HostBrief:
+        program, session = self._session.program, self._session
+        assert program is not None, "the host program comes after the integration"
+        write = self._workspace.host_program
+        return HostBrief(text=write(session), own=write(session, own=True), program=program)
 
     async def _advise(self, id: str) -> None:
         """What to change, from the last verdict; said by the Verifier's model, else by rules."""
@@ -203,7 +221,7 @@ class Workflow:
         """Other subtasks in the place of one that got nowhere, where the Planner knows any."""
         async with self._gates.step(id):
             failed = self._subtask(id)
-            reason = route.route(self._session, failed, self._settings).reason
+            reason = self._route(id).reason
             plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
             if plan is None:
                 return Route(Next.GIVE_UP, reason)
@@ -230,7 +248,14 @@ class Workflow:
                 raise
 
     async def _reopen_guilty(self, number: int, wrong: Verdict) -> None:
-        """Find the kernel that makes the program wrong, and take its subtask up again."""
+        """Find the kernel that makes the program wrong, and take its subtask up again.
+
+        A host program that a Coder wrote is let go first: it was judged with other kernels.
+        """
+        if (host := self._session.host) and host.best is not None:
+            reason = f"wrong with the kernels as they are now: {wrong.summary}"
+            self._record.emit(events.SubtaskReopened(subtask=host.id, reason=reason))
+            return
 
         async def passes(part: Sequence[str]) -> bool:
             bundle = self._workspace.write_bundle(self._session, part)
@@ -239,7 +264,7 @@ class Workflow:
             self._record.emit(events.Warned(text=said))
             return verdict.correct
 
-        kept = {s.id: s.best for s in self._session.subtasks if s.best is not None}
+        kept = {s.id: s.best for s in self._session.kernels if s.best is not None}
         id = await guilty(list(kept), passes)
         if id is None or (best := kept[id]) is None:
             return
@@ -270,6 +295,11 @@ class Workflow:
     def _subtask(self, id: str) -> Subtask:
         return self._session.subtask(id)
 
+    def _route(self, id: str) -> Route:
+        """What follows on a subtask as it stands."""
+        routed = host_route.route if _is_host(self._subtask(id)) else route.route
+        return routed(self._session, self._subtask(id), self._settings)
+
     def _announced(self, number: int) -> Candidate:
         """An iteration's candidate as the journal holds it, secrets masked."""
         announced = self._session.iteration(number).candidate
@@ -290,3 +320,7 @@ class Workflow:
         if monotonic() - self._started - self._gates.waited_s > minutes * 60:
             raise LimitReached(f"the run's limit of {minutes:g} minutes is reached")
         return self._ledger.begin(subtask, kind)
+
+
+def _is_host(subtask: Subtask) -> bool:
+    return subtask.task is Task.PROGRAM

@@ -78,9 +78,11 @@ class VerdictReached(SessionEvent):
         judged = with_iteration(session, self.iteration, verdict=self.verdict, outcome=self.outcome)
         if not self.subtask:
             return judged.model_copy(update={"program": self.verdict})
-        if self.outcome is Outcome.KEPT:
-            return with_subtask(judged, self.subtask, best=self.iteration)
-        return judged
+        if self.outcome is not Outcome.KEPT:
+            return judged
+        if judged.host and self.subtask == judged.host.id:
+            judged = judged.model_copy(update={"program": self.verdict})
+        return with_subtask(judged, self.subtask, best=self.iteration)
 
 
 class IterationEnded(SessionEvent):
