@@ -79,6 +79,20 @@ def test_a_recording_runs_again_to_the_same_outcomes(project: Project, path: Pat
     ]
 
 
+@pytest.mark.slow
+def test_a_replay_in_the_background_is_a_session_that_viewers_attach_to(project: Project) -> None:
+    path = next(path for path in RECORDED if path.stem == "layernorm_gelu")
+    shutil.copy(ROOT / "examples" / f"{path.stem}.py", project.folder)
+    code, name, err = project.said("replay", str(path), "--device", "emulator", "--detach")
+    assert code == 0, err
+    code, out, err = project.said("attach", "--json")
+    assert code == 0, err
+    told = [json.loads(line) for line in out.splitlines()]
+    assert {event["session"] for event in told} == {name.strip()}
+    stages = [event["stage"] for event in told if event["type"] == "exchange"]
+    assert stages == ["plan", "draft", "advise", "repair"]
+
+
 @dataclass
 class Judged:
     """What the emulator says of the answers that were recorded for a GPU."""
