@@ -8,7 +8,8 @@
 * ``fill``: ``[event type, n]``: the project's file system is full after the n-th event of that type;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
-* ``wrong``: numbers of iterations that are judged wrong; 0 stands for the whole program's;
+* ``wrong``: numbers of iterations that are judged wrong, or their categories by number; 0 stands for the
+  whole program's;
 * ``timed``: speedups, of host programs one after the other over the program before; 1 from then on.  With
   it everything is timed;
 * ``guilty``: a text; programs that hold it in a kernel are judged wrong, if 0 is among ``wrong``.
@@ -112,10 +113,12 @@ class ScriptedVerifier:
             await asyncio.sleep(0.01)
 
     def _verdict(self, iteration: int, timing: Timing | None = None) -> Verdict:
-        wrong = iteration in SCRIPT.get("wrong", ())
+        told = SCRIPT.get("wrong", ())
+        categories = told if isinstance(told, dict) else dict.fromkeys(map(str, told), Category.NUMERICS)
+        wrong = categories.get(str(iteration))
         timing = timing or (_timing() if "timed" in SCRIPT else None)
         return Verdict(
-            category=Category.NUMERICS if wrong else Category.CORRECT,
+            category=Category(wrong) if wrong else Category.CORRECT,
             flags=() if wrong or timing else (Flag.FUNCTIONAL,),
             device="emulator",
             summary="as scripted",
