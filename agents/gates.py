@@ -15,7 +15,7 @@ from typing import Any, Literal
 from stitch_tui.agents import events
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import Autonomy, Settings
-from stitch_tui.agents.state import Subtask, SubtaskState, Task
+from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.errors import Denied, LimitReached
 from stitch_tui.tools.iteration import Outcome
 
@@ -135,7 +135,7 @@ class Gates:
             self._record.emit(events.PlanApproved(who=self.mode))
         await self._wait(lambda: self._decided or bool(self.by_hand))
         ready = [subtask for subtask in self._open if not _proposed(subtask)]
-        return min(ready, key=lambda subtask: subtask.task is Task.PROGRAM, default=None)
+        return min(ready, key=lambda subtask: subtask.is_host, default=None)
 
     @property
     def paused(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from stitch_tui.agents import host_route
 from stitch_tui.agents.commands import Add, Edit, Reorder
-from stitch_tui.agents.state import HOST, Plan, Session, Subtask, SubtaskState, Task
+from stitch_tui.agents.state import HOST, Plan, Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Graph, InvalidRegion, Region, region_of
 from stitch_tui.tools.iteration import Outcome
@@ -47,7 +47,7 @@ def edited(session: Session, graph: Graph, command: Edit) -> Plan:
     old = named(session, command.subtask)
     changes = command.model_dump(include={"title", "strategy"}, exclude_none=True)
     if command.nodes is not None and command.nodes != old.covers:
-        if old.task is Task.PROGRAM:
+        if old.is_host:
             raise Refused("the host program owns no nodes", where=old.id)
         if old.attempts or old.state not in (SubtaskState.PROPOSED, SubtaskState.APPROVED):
             raise Refused("its nodes cannot change any more", where=old.id, why="it was begun")

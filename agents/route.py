@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from stitch_tui.agents.prompt_text import fingerprint
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Candidate, Iteration, Plan, Session, Subtask, SubtaskState, Task
+from stitch_tui.agents.state import Candidate, Iteration, Plan, Session, Subtask, SubtaskState
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.region_form import form_of
@@ -98,7 +98,7 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
 
 def twin(session: Session, subtask: Subtask, graph: Graph) -> Subtask | None:
     """An ended subtask of the same form: its verdict holds for this one too."""
-    if subtask.attempts or subtask.direction or subtask.task is Task.PROGRAM:
+    if subtask.attempts or subtask.direction or subtask.is_host:
         return None
     form = form_of(graph, subtask.region)
     judged = (s for s in session.kernels if s.state in (SubtaskState.DONE, SubtaskState.FAILED))
@@ -111,7 +111,7 @@ def loses(session: Session, subtask: Subtask) -> str:
     Only a clear loss counts.  Alone in its runner, on memory mapped from the judge, a kernel took up to 1.7
     times as long as the same kernel in the program (an H200, operands of 256 MiB and more).
     """
-    best = session.best_of(subtask) if subtask.task is Task.KERNEL else None
+    best = None if subtask.is_host else session.best_of(subtask)
     timing = best.verdict.timing if best and best.verdict else None
     ratio = timing.speedups.get("eager") if timing else None
     if timing is None or ratio is None or ratio.high >= CLEARLY_SLOWER:

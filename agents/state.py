@@ -199,6 +199,10 @@ class Subtask(_Data):
     """What a human last asked of it."""
 
     @property
+    def is_host(self) -> bool:
+        return self.task is Task.PROGRAM
+
+    @property
     def covers(self) -> tuple[str, ...]:
         """The graph nodes that it owns; the word `HOST` alone for the host side."""
         return self.region.nodes if self.task is Task.KERNEL else (HOST,)

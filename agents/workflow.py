@@ -6,20 +6,20 @@ waits for a human and where a human's decision turns it back; `ledger` writes it
 """
 
 from collections.abc import Sequence
-from time import monotonic
 from typing import Literal, cast
 
 from stitch_tui.agents import events, goal, host_route, route
+from stitch_tui.agents.attempts import Attempts
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import AdviceBrief, CodeBrief, HostBrief, PlanBrief, Verifier
+from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState, Task
+from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -49,9 +49,11 @@ class Workflow:
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
         self._cast, self._verifier = cast, verifier
-        self._gates, self._hand, self._settings = gates, hand, settings
+        self._gates, self._settings = gates, settings
         self._ledger = Ledger(record, workspace, gates)
-        self._started = monotonic()
+        self._attempts = Attempts(
+            record, brief, workspace, cast.adviser, verifier, gates, hand, self._ledger, settings
+        )
 
     async def run(self) -> ExitCode:
         """Plan, solve each subtask, stitch, and say how it ended."""
@@ -78,7 +80,7 @@ class Workflow:
             subtask = await self._gates.next_subtask()
             if self._gates.by_hand:
                 await self._judge_by_hand()
-            elif subtask and (subtask.task is Task.KERNEL or route.stitched(self._session)):
+            elif subtask and (not subtask.is_host or route.stitched(self._session)):
                 await self._solve(subtask.id)
             elif not route.stitched(self._session):
                 await self._integrate()
@@ -135,13 +137,13 @@ class Workflow:
             candidate = Candidate(source=source, strategy="by hand", author=Author.HUMAN)
             try:
                 async with self._gates.step(id):
-                    await self._judge(id, candidate, Kind.HUMAN)
+                    await self._attempts.judge(id, candidate, Kind.HUMAN)
             except Overtaken as cause:
                 self._ledger.close(cause)
                 if isinstance(cause, Stopped):
                     raise
             if not before.state.ended:
-                self._enter(id, before.state)
+                self._attempts.enter(id, before.state)
             elif (kept := self._subtask(id).best) and kept != before.best:
                 self._end(id, SubtaskState.DONE, "written by hand")
             else:
@@ -152,70 +154,15 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
-            candidate = await self._cast.coder.code(self._code_brief(id))
+            candidate = await self._cast.coder.code(self._attempts.brief(id))
             subtask = self._subtask(id)
             if candidate is None:
-                return host_route.exhausted(subtask) if _is_host(subtask) else route.exhausted(subtask)
-            next_kind = route.kind_of_next(self._session.attempts_of(id))
-            await self._judge(id, candidate, Kind.PROGRAM if _is_host(subtask) else next_kind)
+                return host_route.exhausted(subtask) if subtask.is_host else route.exhausted(subtask)
+            await self._attempts.judge(id, candidate)
             following = self._route(id)
-            if following.next in _STEPS and not _is_host(subtask):
-                await self._advise(id)
+            if following.next in _STEPS:
+                await self._attempts.advise(id)
         return following
-
-    async def _judge(self, id: str, candidate: Candidate, kind: Kind) -> None:
-        number = self._begin(id, kind)
-        self._check_write()
-        subtask = self._subtask(id)
-        source = self._workspace.path_of(subtask)
-        self._record.emit(
-            events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name),
-            lambda: self._workspace.write_candidate(subtask, self._announced(number)),
-        )
-        self._enter(id, SubtaskState.CHECKING)
-        if candidate.refused:
-            verdict = route.refused(candidate, self._session.device)
-        elif _is_host(subtask):
-            bundle = self._workspace.write_bundle(self._session)
-            replaced = self._workspace.write_replaced(self._session)
-            verdict = await self._verifier.verify_program(number, bundle, replaces=replaced)
-        else:
-            verdict = await self._verifier.verify(number, self._subtask(id), source)
-        if _is_host(subtask):
-            outcome = host_route.outcome(verdict)
-        else:
-            outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)), kind)
-        self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
-        self._ledger.commit(number)
-
-    def _code_brief(self, id: str) -> CodeBrief:
-        subtask, attempts = self._subtask(id), self._session.attempts_of(id)
-        self._enter(id, SubtaskState.CODING)
-        return CodeBrief(
-            graph=self._brief.graph,
-            subtask=subtask,
-            device=self._session.device,
-            attempts=tuple(a for a in attempts if a.outcome is not Outcome.CANCELLED),
-            best=self._session.best_of(subtask),
-            source=self._brief.source,
-            hardware=self._brief.hardware,
-            host=self._host_brief() if _is_host(subtask) else None,
-        )
-
-    def _host_brief(self) -> HostBrief:
-        program, session = self._session.program, self._session
-        assert program is not None, "the host program comes after the integration"
-        write = self._workspace.host_program
-        return HostBrief(text=write(session), own=write(session, own=True), program=program)
-
-    async def _advise(self, id: str) -> None:
-        """What to change, from the last verdict; said by the Verifier's model, else by rules."""
-        *earlier, last = self._session.attempts_of(id)
-        if last.verdict is None or (last.candidate and last.candidate.refused):
-            return
-        brief = AdviceBrief(self._brief.graph, self._subtask(id), last, tuple(earlier), self._brief.hardware)
-        if advice := await self._cast.adviser.advise(brief):
-            self._record.emit(events.Advised(iteration=last.number, subtask=id, advice=advice))
 
     async def _replan(self, id: str) -> Route:
         """Other subtasks in the place of one that got nowhere, where the Planner knows any."""
@@ -234,8 +181,8 @@ class Workflow:
         """Stitch the best kernels into one program and judge it end to end."""
         try:
             async with self._gates.step():
-                number = self._begin("", Kind.INTEGRATE)
-                self._check_write()
+                number = self._attempts.begin("", Kind.INTEGRATE)
+                self._attempts.check_write()
                 bundle = self._workspace.write_bundle(self._session)
                 verdict = await self._verifier.verify_program(number, bundle)
                 self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
@@ -297,30 +244,5 @@ class Workflow:
 
     def _route(self, id: str) -> Route:
         """What follows on a subtask as it stands."""
-        routed = host_route.route if _is_host(self._subtask(id)) else route.route
+        routed = host_route.route if self._subtask(id).is_host else route.route
         return routed(self._session, self._subtask(id), self._settings)
-
-    def _announced(self, number: int) -> Candidate:
-        """An iteration's candidate as the journal holds it, secrets masked."""
-        announced = self._session.iteration(number).candidate
-        assert announced
-        return announced
-
-    def _check_write(self) -> None:
-        """Pass, immediately before a file is written; what a human wrote there meanwhile is not lost."""
-        self._hand.look(now=False)
-        self._gates.check("write")
-
-    def _enter(self, id: str, state: SubtaskState) -> None:
-        if self._subtask(id).state is not state:
-            self._record.emit(events.SubtaskUpdated(subtask=id, state=state))
-
-    def _begin(self, subtask: str, kind: Kind) -> int:
-        minutes = self._settings.limits.minutes
-        if monotonic() - self._started - self._gates.waited_s > minutes * 60:
-            raise LimitReached(f"the run's limit of {minutes:g} minutes is reached")
-        return self._ledger.begin(subtask, kind)
-
-
-def _is_host(subtask: Subtask) -> bool:
-    return subtask.task is Task.PROGRAM

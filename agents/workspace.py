@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from stitch_tui.agents.state import Candidate, Session, Subtask, Task
+from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
 from stitch_tui.tools.atomic_write import replace_file, writing
 from stitch_tui.tools.bundle import (
@@ -196,7 +196,7 @@ class Workspace:
         return Iteration(
             session=self._session,
             iteration=attempt.number,
-            subtask=subtask.id if subtask and subtask.task is Task.KERNEL else PROGRAM,
+            subtask=subtask.id if subtask and not subtask.is_host else PROGRAM,
             name=subtask.title if subtask else "",
             attempt=attempt.attempt,
             kind=attempt.kind,

@@ -337,6 +337,8 @@ def _measured(verdict: Verdict) -> Iterator[str]:
     yield from _speedups(verdict)
     for name, beside in verdict.timing.lower_precision.items() if verdict.timing else ():
         yield f"{beside.speedup.value:.2f}x over {name} (TF32)"
+    if verdict.timing and (replaced := verdict.timing.replaced):
+        yield f"{replaced.speedup.value:.2f}x over the program before, {replaced.speedup.verdict}"
 
 
 def _error(verdict: Verdict) -> str:

@@ -7,7 +7,7 @@ from stitch_tui.agents.builtin import coder, planner
 from stitch_tui.agents.builtin.planner import Leftover, Proposal
 from stitch_tui.agents.builtin.shapes import CONVOLUTIONS, PRODUCTS
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
-from stitch_tui.agents.state import Advice, Candidate, Plan, Session, Subtask, Task, Uncovered
+from stitch_tui.agents.state import Advice, Candidate, Plan, Session, Subtask, Uncovered
 from stitch_tui.tools.graph import DType, Graph
 from stitch_tui.tools.iteration import Kind
 from stitch_tui.tools.speed_of_light import least_work
@@ -36,7 +36,7 @@ class BuiltinCoder:
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
         """The next strategy; None when all were tried, and for the host program, which is the stitcher's."""
-        if brief.subtask.task is Task.PROGRAM:
+        if brief.subtask.is_host:
             return None
         advice = brief.best.advice if brief.best else None
         attempt = self._coder.attempt(

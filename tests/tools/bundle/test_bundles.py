@@ -57,6 +57,10 @@ TIMED = FUNCTIONAL.model_copy(
                     speedup=Ratio(value=0.8, low=0.7, high=0.9),
                 )
             },
+            replaced=Beside(
+                samples=Samples(median_us=11.0, low_us=10.9, high_us=11.1, count=20),
+                speedup=Ratio(value=1.1, low=1.05, high=1.15),
+            ),
             bind_us=3.0,
         ),
         "profile": Profile(
@@ -202,7 +206,9 @@ def test_a_gpu_s_numbers_are_the_verdict_s(case: Any) -> None:
     assert "against compile: 1.50x (1.40 to 1.60, faster)" in report
     assert "| 10.0 µs | 1.50x | cuda NVIDIA H200 sm_90 |" in report
     assert "beside compile-high, which multiplies in TF32: 0.80x (0.70 to 0.90)" in report
-    assert describe(TIMED).endswith("1.50x over compile, 0.80x over compile-high (TF32)")
+    assert "against the program before it: 1.10x (1.05 to 1.15, faster)" in report
+    assert "1.50x over compile, 0.80x over compile-high (TF32)" in describe(TIMED)
+    assert describe(TIMED).endswith("1.10x over the program before, faster")
     assert "## Where the time goes" in report
     assert "  * f: 9.0 us, 4000 blocks of 256" in report
     assert "  * evidence: ncu 2025.3.1, the one kernel" in report
