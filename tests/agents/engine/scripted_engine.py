@@ -101,7 +101,7 @@ class ScriptedVerifier:
             return self._verdict(-1 if guilty not in sources else 0)
         if replaces is not None:
             assert (replaces / "model_new.py").read_text() != (bundle / "model_new.py").read_text()
-            return self._verdict(iteration, _timing(next(self._speedups, 1.0)))
+            return self._verdict(iteration, _timing(next(self._speedups, 1.0)) if "timed" in SCRIPT else None)
         return self._verdict(0 if bundle.name != "part" else -1)
 
     async def _work(self, iteration: int) -> None:

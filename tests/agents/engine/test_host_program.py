@@ -123,3 +123,37 @@ def test_a_human_adds_redirects_and_skips_it(project: Project) -> None:
     subtask = project.session.subtask("host")
     assert (subtask.title, subtask.direction) == ("one graph", "two streams")
     assert subtask.reason == "stitch's own host program stays: the Coder has no other"
+
+
+BY_HAND = "class ModelNew(StitchModule):  # by hand\n    stitch_program = None\n"
+
+
+def written_by_hand(project: Project, **script: Any) -> list[Event]:
+    """The events of a run in which a human adds the host program and writes it before anything else."""
+    engine = project.start(settings={"autonomy": {"mode": "ask-plan"}}, **script)
+    seen = until(engine, of_type("plan.proposed"))
+    send(project, commands.Add(title="by hand", nodes=("host",), generation=0))
+    (project.folder / ".stitch" / "work" / project.session.id / "host.py").write_text(BY_HAND)
+    seen += until(engine, of_type("iteration.committed"))
+    send(project, commands.Decide(generation=project.session.generation))
+    return seen + until(engine, of_type("session.finished"))
+
+
+def test_a_host_program_that_a_human_writes_is_judged_and_stays(project: Project) -> None:
+    written_by_hand(project)
+    first, *_, last = project.session.iterations
+    assert (first.subtask, first.kind, first.outcome) == ("host", Kind.HUMAN, Outcome.KEPT)
+    assert (last.kind, last.outcome) == (Kind.INTEGRATE, Outcome.KEPT)
+    assert project.session.subtask("host").best == first.number
+    assert "# by hand" in read_bundle(project.history.files(project.commits[-1].sha)).model_new
+
+
+def test_a_host_program_that_the_kernels_make_wrong_is_let_go_before_any_kernel_is(project: Project) -> None:
+    (reopened,) = said(written_by_hand(project, wrong=[0]), "subtask.reopened")
+    assert reopened.subtask == "host"
+    assert reopened.reason == "wrong with the kernels as they are now: as scripted"
+    kinds = [i.kind for i in project.session.iterations if not i.subtask and i.verdict]
+    assert kinds == [Kind.INTEGRATE, Kind.INTEGRATE], "the second with the host program of stitch"
+    assert project.session.subtask("host").reason == (
+        "stitch's own host program stays: there is no correct stitched program to start from"
+    )
