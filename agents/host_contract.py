@@ -39,6 +39,10 @@ METHODS = {
     *("append", "clear", "copy", "extend", "get", "items", "keys", "pop", "setdefault", "update", "values"),
 }
 """Methods that order, place or copy, and those of containers."""
+ATTRIBUTES = {
+    *("shape", "dtype", "device", "type", "index", "ndim", "itemsize", "nbytes", "is_cuda", "T", "mT"),
+    *("cuda_stream", "_stitch", "stitch_program", "training"),
+}
 NAMES = {
     *(
         "torch",
@@ -100,6 +104,10 @@ def _shape(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
     if model is None or own is None or [ast.unparse(base) for base in model.bases] != [BASE]:
         yield f"there is no `class ModelNew({BASE})`"
         return
+    others = [statement for statement in tree.body if not _stands_at_the_top(statement)]
+    yield from (
+        f"line {each.lineno} belongs into `ModelNew`: only it and `aten` stand at the top" for each in others
+    )
     if _facts(model) != _facts(own):
         yield f"`stitch_program` differs in more than {' and '.join(sorted(FREE))}: leave it as it is"
     if _weights(own) not in map(ast.unparse, ast.walk(model)):
@@ -110,10 +118,11 @@ def _shape(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
 
 def _uses(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
     """Does it use anything but what orders, places and copies, and what is left to PyTorch?"""
-    own = {*map(_dotted, _calls(wanted))}
+    own = {_dotted(node) for node in ast.walk(wanted) if isinstance(node, ast.Attribute)}
     defined = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    chained = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield f"it imports ({ast.unparse(node)}): torch, aten and nn are there already"
@@ -121,25 +130,40 @@ def _uses(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
             yield "it catches errors: what fails must be seen to fail"
         elif isinstance(node, ast.MatMult):
             yield "it multiplies matrices with `@`: that is a kernel's work"
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("__") and node.attr not in METHODS:
-            yield f"`{node.attr}` is not for a host program"
         elif isinstance(node, ast.Name) and not _is_known(node.id, defined | bound):
             yield f"`{node.id}` is not for a host program"
-    for call in _calls(tree):
-        if reason := _refused(_dotted(call), own, defined | bound):
-            yield reason
+        elif isinstance(node, ast.Attribute):
+            whole = id(node) not in chained
+            yield from _refused(node, own, defined | bound | _stored_on_self(tree), whole=whole)
 
 
-def _refused(called: str, own: set[str], local: set[str]) -> str:
-    first, _, rest = called.partition(".")
-    if called in own or not rest:
-        return ""  # plain names are looked at as names
+def _refused(node: ast.Attribute, own: set[str], local: set[str], *, whole: bool) -> Iterator[str]:
+    """Why an attribute is not for a host program, called or not: a function may go by another name.
+
+    Args:
+        own: dotted names in the program that stitch writes.
+        local: names that the text itself defines.
+        whole: it is no part of a longer dotted name.
+    """
+    dotted = _dotted(node)
+    first, _, rest = dotted.partition(".")
     if first in ("aten", "nn"):
-        return f"`{called}` is not among the operators that are left to PyTorch: call the kernel"
-    if first == "torch":
-        return "" if rest in TORCH else f"`{called}` is not for a host program"
-    method = called.rpartition(".")[2]
-    return "" if method in METHODS or method in local else f"the method `{method}` is not for a host program"
+        if whole and dotted not in own:
+            yield f"`{dotted}` is not among the operators that are left to PyTorch: call the kernel"
+    elif first == "torch":
+        if whole and dotted not in own and rest not in TORCH:
+            yield f"`{dotted}` is not for a host program"
+    elif (
+        dotted not in own
+        and node.attr not in METHODS | ATTRIBUTES
+        and not (first == "self" and node.attr in local)
+    ):
+        yield f"the attribute `{node.attr}` is not for a host program"
+
+
+def _stored_on_self(tree: ast.Module) -> set[str]:
+    stored = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
+    return {node.attr for node in stored if ast.unparse(node.value) == "self"}
 
 
 def _is_known(name: str, local: set[str]) -> bool:
@@ -150,14 +174,20 @@ def _calls(tree: ast.AST) -> list[ast.Call]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
-def _dotted(call: ast.Call) -> str:
-    """``torch.cuda.graph``; of a method only its own name stands behind a dot."""
+def _dotted(node: ast.expr) -> str:
+    """``torch.cuda.graph``; what is not a name at its beginning is left out: ``.resolve``."""
     parts: list[str] = []
-    node: ast.expr = call.func
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id if isinstance(node, ast.Name) else "", *reversed(parts)])
+
+
+def _stands_at_the_top(statement: ast.stmt) -> bool:
+    """The single-file form shares its names with the reference: whatever else there is may clash."""
+    text = ast.unparse(statement)
+    remark = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return remark or text == "aten = torch.ops.aten" or text.startswith("class ModelNew(")
 
 
 def _model(tree: ast.Module) -> ast.ClassDef | None:
@@ -183,5 +213,5 @@ def _weights(model: ast.ClassDef) -> str:
 def _launched(tree: ast.AST) -> set[str]:
     """Ids of the kernels that are called: ``kernel("s01", x)``, by whatever name."""
     named = [call for call in _calls(tree) if isinstance(call.func, ast.Name) and call.args]
-    first = [call.args[0] for call in named if not _dotted(call).lower().startswith("stitch")]
+    first = [call.args[0] for call in named if not _dotted(call.func).lower().startswith("stitch")]
     return {a.value for a in first if isinstance(a, ast.Constant) and isinstance(a.value, str)}

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from stitch_tui.headless import describe
-from stitch_tui.tools.bundle import Kernel, read_bundle, render
+from stitch_tui.tools.bundle import Kernel, host_text, read_bundle, render
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile
@@ -284,3 +284,19 @@ def test_the_screen_passes_the_shipped_loader_and_still_sees_a_changed_one(case:
     assert changed != text
     assert screen_module(without_loader(changed), "model_new.py").evidence
     assert len(without_loader(text).splitlines()) == len(text.splitlines())
+
+
+def test_a_host_program_that_catches_a_kernels_failure_and_computes_is_evidence(case: Any) -> None:
+    rendered = program(case)
+    own = host_text(rendered)
+    call = next(line for line in own.splitlines() if 'kernel("s01"' in line)
+    body = call.strip()
+    result = body.partition(" = ")[0]
+    fallen = own.replace(
+        call,
+        f"        try:\n            {body}\n        except RuntimeError:\n"
+        f"            {result} = (aten.relu.default(x),)",
+    )
+    text = render(rendered.model_copy(update={"host": fallen}))["model_new.py"].decode()
+    (finding,) = screen_module(without_loader(text), "model_new.py").evidence
+    assert finding.message == "falls back to aten.relu.default when its kernel fails"
