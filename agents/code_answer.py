@@ -1,6 +1,7 @@
 """A Coder's answer as a source that keeps the contract, or the reason why it is refused.  Pure."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stitch_tui.agents.chat.edits import EditFault, applied, edits
@@ -38,6 +39,24 @@ class CodeAnswer:
     """Of the Verifier's recommendation; None: it does not say."""
 
 
+@dataclass(frozen=True)
+class Form:
+    """What kind of file a Coder answers with."""
+
+    fence: str
+    """What stands behind the ticks of its fence."""
+    kinds: frozenset[str]
+    """All that models write there."""
+    entry: str
+    """In the text of every whole file."""
+    mark: str
+    """In the text of most whole files."""
+    openings: tuple[str, ...]
+    """How a file begins that stands without a fence."""
+    contract: Callable[[str], list[str]]
+    """What keeps a text from being a candidate at all; empty when it may be judged."""
+
+
 class Refused(Rejected):
     """An answer without a usable candidate; `source` is what there is of one, for the record."""
 
@@ -46,22 +65,26 @@ class Refused(Rejected):
         self.source = source
 
 
-def read_code(answer: Answer, base: str) -> CodeAnswer:
+def read_code(answer: Answer, base: str, form: Form | None = None) -> CodeAnswer:
     """The candidate in an answer: a whole file, or `base` with its edits.
+
+    Args:
+        form: what file it shall be; None: a ``.cu``.
 
     Raises:
         Refused: there is none that keeps the contract; says why.
     """
+    form = form or CUDA
     text = without_thinking(normal(answer.text))
     blocks = edits(text)
-    whole = _whole_file(text, is_cut=answer.is_cut)
+    whole = _whole_file(text, form, is_cut=answer.is_cut)
     if whole is None and blocks:
         source = _edited(base, text, answer)
     elif whole is None:
-        raise Refused(_nothing(text, is_cut=answer.is_cut))
+        raise Refused(_nothing(text, form, is_cut=answer.is_cut))
     else:
         source = whole
-    if reasons := contract(source):
+    if reasons := form.contract(source):
         raise Refused("; ".join(reasons), source[:LONGEST_SOURCE])
     said = prose(text)
     return CodeAnswer(
@@ -79,7 +102,7 @@ def contract(source: str) -> list[str]:
     if _PYTHON.search(source):
         return ["it is Python: a candidate is one CUDA C++ file"]
     reasons = []
-    if elided := next((c[0] for c in _COMMENT.finditer(source) if _ELISION.search(c[0])), None):
+    if elided := next((c[0] for c in _COMMENT.finditer(source) if is_elision(c[0])), None):
         reasons.append(f"something is left out ({elided[:60]!r}): give the whole file, or edits")
     view = CudaSource(source)
     if not any(include.path == "stitch.h" for include in view.includes):
@@ -91,16 +114,31 @@ def contract(source: str) -> list[str]:
     return reasons
 
 
-def _whole_file(text: str, *, is_cut: bool) -> str | None:
-    """The last complete CUDA fence with the entry point, else the last complete one, else an open one."""
-    found = [fence for fence in _all_fences(text) if fence.kind in CUDA_KINDS and not edits(fence.text)]
+CUDA = Form(
+    fence="cuda",
+    kinds=frozenset(CUDA_KINDS),
+    entry="stitch_run",
+    mark="__global__",
+    openings=("#include", "//", "/*"),
+    contract=contract,
+)
+
+
+def is_elision(comment: str) -> bool:
+    """Does a comment stand for code that was left out?"""
+    return bool(_ELISION.search(comment))
+
+
+def _whole_file(text: str, form: Form, *, is_cut: bool) -> str | None:
+    """The last complete fence with the entry point, else the last complete one, else an open one."""
+    found = [fence for fence in _all_fences(text) if fence.kind in form.kinds and not edits(fence.text)]
     closed = [fence.text for fence in found if fence.is_closed]
-    with_entry = [source for source in closed if "stitch_run" in source]
-    if chosen := (with_entry or [source for source in closed if "__global__" in source]):
+    with_entry = [source for source in closed if form.entry in source]
+    if chosen := (with_entry or [source for source in closed if form.mark in source]):
         return chosen[-1]
-    if found and not found[-1].is_closed and not is_cut and _is_balanced(found[-1].text):
+    if found and not found[-1].is_closed and not is_cut and _is_balanced(found[-1].text, form):
         return found[-1].text
-    if "stitch_run" in text and text.lstrip().startswith(("#include", "//", "/*")) and not is_cut:
+    if form.entry in text and text.lstrip().startswith(form.openings) and not is_cut:
         return text  # a file and nothing else
     return None
 
@@ -114,8 +152,8 @@ def _all_fences(text: str) -> list[Fence]:
     return found
 
 
-def _is_balanced(source: str) -> bool:
-    return "stitch_run" in source and source.count("{") == source.count("}") > 0
+def _is_balanced(source: str, form: Form) -> bool:
+    return form.entry in source and source.count("{") == source.count("}") > 0
 
 
 def _edited(base: str, text: str, answer: Answer) -> str:
@@ -129,15 +167,15 @@ def _edited(base: str, text: str, answer: Answer) -> str:
         raise Refused(f"no edit was applied: {fault}") from fault
 
 
-def _nothing(text: str, *, is_cut: bool) -> str:
+def _nothing(text: str, form: Form, *, is_cut: bool) -> str:
     if is_cut:
         return "the answer was cut at the limit of its length: give a shorter file, or edits"
     kinds = {fence.kind for fence in fences(text)}
-    if {"python", "py", "python3"} & kinds:
+    if {"python", "py", "python3"} & kinds - form.kinds:
         return "the answer holds Python: a candidate is one CUDA C++ file in a ```cuda fence"
     if "<<<<<<<" in text or "SEARCH" in text:
         return "the edits are not complete blocks of SEARCH, =======, REPLACE"
-    return "the answer holds no complete ```cuda fence" if text.strip() else "the answer is empty"
+    return f"the answer holds no complete ```{form.fence} fence" if text.strip() else "the answer is empty"
 
 
 def _said(text: str, name: str) -> str:

@@ -1,12 +1,13 @@
-"""The Coder that asks a model: drafts, repairs and optimises one subtask's ``.cu``."""
+"""The Coder that asks a model: drafts, repairs and optimises a subtask's ``.cu``, or the host program."""
 
 from collections.abc import Sequence
 
-from stitch_tui.agents import events
+from stitch_tui.agents import events, host_contract
 from stitch_tui.agents.chat.fences import without_thinking
 from stitch_tui.agents.chat.tokens import cut_to, estimated
-from stitch_tui.agents.code_answer import CodeAnswer, Refused, read_code
+from stitch_tui.agents.code_answer import CUDA, CodeAnswer, Refused, read_code
 from stitch_tui.agents.documentation import Documentation, query_in
+from stitch_tui.agents.host_prompt import host_prompt
 from stitch_tui.agents.model import Answer, Ask, ChatModel
 from stitch_tui.agents.prompt_text import advice_text, border, feedback, history, semantics
 from stitch_tui.agents.prompting import Section, render
@@ -35,8 +36,10 @@ class ModelCoder:
         Raises:
             StitchError: as `ChatModel.ask` raises them.
         """
-        kind, base = _kind(brief), _base(brief)
-        code = base.candidate.source if base and base.candidate else ""
+        base = _base(brief)
+        code, form = base.candidate.source if base and base.candidate else "", CUDA
+        if brief.host:
+            code, form = brief.host.text, host_contract.form_of(brief.host.own)
         last = brief.attempts[-1] if brief.attempts else None
         docs = await self._docs.on_errors(brief.subtask.id, last) if self._docs else ""
         shown: list[Message] = []
@@ -44,7 +47,7 @@ class ModelCoder:
         refusal = Refused("nothing was asked")
         left, attempts = self._docs.lookups if self._docs else 0, 0
         while attempts < ATTEMPTS:
-            answer = await self._ask(brief, kind, base, docs, [*shown, *turns])
+            answer = await self._ask(brief, base, docs, [*shown, *turns])
             if self._docs and left and (query := query_in(answer.text)):
                 left -= 1
                 found = await self._docs.look_up("coder", brief.subtask.id, query, left=left)
@@ -55,12 +58,12 @@ class ModelCoder:
                 continue
             attempts += 1
             try:
-                return _candidate(brief, read_code(answer, code))
+                return _candidate(brief, read_code(answer, code, form))
             except Refused as reason:
                 refusal = reason
             turns = [
                 Message(role="assistant", content=_shown(answer)),
-                Message(role="user", content=_again(str(refusal), editable=bool(code))),
+                Message(role="user", content=_again(str(refusal), form.fence, editable=bool(code))),
             ]
         return Candidate(
             source=refusal.source,
@@ -71,12 +74,15 @@ class ModelCoder:
         )
 
     async def _ask(
-        self, brief: CodeBrief, kind: Kind, base: Iteration | None, docs: str, turns: Sequence[Message]
+        self, brief: CodeBrief, base: Iteration | None, docs: str, turns: Sequence[Message]
     ) -> Answer:
+        kind, tokens = _kind(brief), self._model.settings.feedback_tokens
         lookup = self._docs.invitation if self._docs else ""
 
         def compose(budget: int) -> list[Message]:
-            return _prompt(brief, kind, base, budget, self._model.settings.feedback_tokens, docs, lookup)
+            if brief.host:
+                return host_prompt(brief, brief.host, budget, tokens, docs, lookup)
+            return _prompt(brief, kind, base, budget, tokens, docs, lookup)
 
         live = _Live(self._record, brief.subtask.id)
         try:
@@ -123,6 +129,8 @@ class _Live:
 
 def _kind(brief: CodeBrief) -> Kind:
     """What is asked for; after a failed optimisation the best version is to be improved again."""
+    if brief.host:
+        return Kind.PROGRAM
     if brief.best is not None:
         return Kind.OPTIMISE
     has_code = any(a.candidate and a.candidate.source for a in brief.attempts)
@@ -210,6 +218,6 @@ def _shown(answer: Answer) -> str:
     return cut_to(without_thinking(answer.text), ANSWER_TOKENS) or "(nothing)"
 
 
-def _again(problem: str, *, editable: bool) -> str:
-    how = "one ```cuda fence with the whole file" + (", or edits of the file above" if editable else "")
+def _again(problem: str, fence: str, *, editable: bool) -> str:
+    how = f"one ```{fence} fence with the whole file" + (", or edits of the file above" if editable else "")
     return f"Your answer cannot be used: {cut_to(problem, PROBLEM_TOKENS)}.\nAnswer again with {how}."

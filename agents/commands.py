@@ -89,6 +89,7 @@ class Add(_Command):
     type: Literal["add"] = "add"
     title: Annotated[str, Field(min_length=1, max_length=200)]
     nodes: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Ids of graph nodes, or the word ``host`` alone: the host side of the stitched program."""
     strategy: Text = ""
 
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from stitch_tui.agents import events
-from stitch_tui.agents.engine import Request, run
+from stitch_tui.agents.engine import Parts, Request, run
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.journal import path_of
 from stitch_tui.agents.settings import Settings
@@ -37,8 +37,11 @@ class NotStarted(StitchError):
         self.exit_code = ExitCode(report.get("exit_code", ExitCode.GOAL_NOT_MET))
 
 
-def start(request: Request) -> str:
+def start(request: Request, replays: str = "") -> str:
     """Start an engine that goes on without this process; the session's name, once it has begun.
+
+    Args:
+        replays: a recorded session of the project, or a journal, whose answers stand in for models.
 
     Raises:
         StitchError: what kept it from beginning.
@@ -56,7 +59,7 @@ def start(request: Request) -> str:
         assert engine.stdout
         try:
             with suppress(BrokenPipeError), engine.stdin as stream:
-                stream.write(_written(request))
+                stream.write(_written(request, replays))
             report = _report(engine.stdout) or {"why": _ending(engine, complaints)}
         except BaseException:
             engine.send_signal(signal.SIGTERM)
@@ -88,17 +91,27 @@ def _ending(engine: subprocess.Popen[bytes], complaints: IO[bytes]) -> str:
 
 def main() -> int:
     """Be the engine that `start` wants: the request comes on standard input."""
-    request = _read(sys.stdin.buffer.read())
+    request, replays = _read(sys.stdin.buffer.read())
     _redirect(os.devnull, 0)
     begun = _Begun(request.project)
     try:
-        return int(asyncio.run(run(request, begun)))
+        return int(asyncio.run(run(request, begun, _parts(request.project, replays))))
     except StitchError as error:
         begun.refuse(error)
         return int(error.exit_code)
     except Exception as fault:
         begun.refuse(StitchError("a fault in stitch itself", why=f"{type(fault).__name__}: {fault}"))
         raise
+
+
+def _parts(project: Path, replays: str) -> Parts | None:
+    """The parts of a run whose models' answers were recorded; None: those of any other."""
+    if not replays:
+        return None
+    # it imports the client library, for which whoever merely starts engines does not wait
+    from stitch_tui.agents.replay import recording, replaying
+
+    return Parts(cast=replaying(recording(project, replays)))
 
 
 class _Begun:
@@ -134,7 +147,7 @@ def _redirect(path: str, descriptor: int, flags: int = os.O_RDWR) -> None:
     os.close(opened)
 
 
-def _written(request: Request) -> bytes:
+def _written(request: Request, replays: str) -> bytes:
     settings = request.settings.model_dump(mode="json")
     return json.dumps(
         {
@@ -142,15 +155,18 @@ def _written(request: Request) -> bytes:
             "settings": settings,
             "reference": request.reference,
             "resume": request.resume,
+            "replays": replays,
         }
     ).encode()
 
 
-def _read(data: bytes) -> Request:
+def _read(data: bytes) -> tuple[Request, str]:
+    """The request, and what it replays."""
     fields = json.loads(data)
-    return Request(
+    request = Request(
         project=Path(fields["project"]),
         settings=Settings.model_validate(fields["settings"]),
         reference=fields["reference"],
         resume=fields["resume"],
     )
+    return request, fields["replays"]

@@ -121,7 +121,9 @@ class Gates:
             self._step = None
 
     async def next_subtask(self) -> Subtask | None:
-        """The first subtask that may be worked on, None when all have ended; waits for decisions.
+        """The first subtask that may be worked on, kernels before the host program; waits for decisions.
+
+        None when all have ended.
 
         Returns before they are made when a human wrote code: that is judged first.
 
@@ -132,7 +134,8 @@ class Gates:
         if self.mode is Autonomy.AUTO and any(map(_proposed, self._open)):
             self._record.emit(events.PlanApproved(who=self.mode))
         await self._wait(lambda: self._decided or bool(self.by_hand))
-        return next((subtask for subtask in self._open if not _proposed(subtask)), None)
+        ready = [subtask for subtask in self._open if not _proposed(subtask)]
+        return min(ready, key=lambda subtask: subtask.is_host, default=None)
 
     @property
     def paused(self) -> bool:

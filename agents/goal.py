@@ -26,8 +26,7 @@ def reached(session: Session, goal: GoalSettings, coverage: float) -> tuple[Exit
     Args:
         coverage: share of the reference's time in kernels that were kept, 0..1.
     """
-    subtasks = session.plan.subtasks if session.plan else ()
-    wanted = [s for s in subtasks if s.state is not SubtaskState.SKIPPED]
+    wanted = [s for s in session.kernels if s.state is not SubtaskState.SKIPPED]
     if not wanted:
         return ExitCode.GOAL_NOT_MET, "no part of the program was given to a custom kernel"
     if failed := [s for s in wanted if s.state is not SubtaskState.DONE]:

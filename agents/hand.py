@@ -1,4 +1,4 @@
-"""Code that a human writes during a run: the session's ``kernels/<subtask>.cu``, changed in any editor.
+"""Code that a human writes during a run: a subtask's file in the session's folder, changed in any editor.
 
 The human wins: a step on that subtask ends now, the generation changes, and what was written is judged
 as an iteration of kind *human* before the work goes on.

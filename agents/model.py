@@ -174,12 +174,21 @@ class ChatModel:
     async def _once(
         self, ask: Ask, request: dict[str, Any], told: Sequence[Message], on_text: OnText | None
     ) -> Answer:
-        """One request; whatever comes of it is written down and counted."""
+        """One request; whatever comes of it is written down and counted.
+
+        An answer that has not ended after `timeout_seconds` is cut there, as at its limit of tokens: asked
+        again, a model that rambles would ramble again.
+        """
         reply, began, problem = Reply(on_text), monotonic(), "cancelled"
         try:
-            async with asyncio.timeout(self.settings.timeout_seconds):
-                await self._transport(request, reply)
-            problem = f"refused: {reply.refusal}" if reply.refusal else ""
+            try:
+                async with asyncio.timeout(self.settings.timeout_seconds) as longest:
+                    await self._transport(request, reply)
+                problem = f"refused: {reply.refusal}" if reply.refusal else ""
+            except TimeoutError:
+                if not (longest.expired() and reply.has_begun):
+                    raise
+                reply.finish, problem = LENGTH, f"cut after {self.settings.timeout_seconds:g} s"
             self._memory.keep()
         except asyncio.CancelledError:
             raise
@@ -218,7 +227,7 @@ class ChatModel:
             )
         )
         usage = reply.usage
-        if usage is None and (reply.finish or reply.text or reply.reasoning or reply.arguments):
+        if usage is None and (reply.finish or reply.has_begun):
             sent = sum(estimated(message["content"]) for message in request["messages"])
             usage = Usage(input=sent, output=_length(reply), estimated=True)
         if usage is not None:

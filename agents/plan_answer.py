@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from stitch_tui.agents import host_route
 from stitch_tui.agents.builtin.shapes import is_free
+from stitch_tui.agents.builtin.title import title_of
 from stitch_tui.agents.prompt_text import HOT, shares
 from stitch_tui.agents.state import Bottleneck, Plan, Subtask, Uncovered
 from stitch_tui.agents.structured import Rejected
@@ -14,6 +16,8 @@ MOST_PROBLEMS = 8
 """Told to the model at once."""
 TITLE = 80
 """Characters of a title."""
+PLACEHOLDER = "short name"
+"""What the prompt's example says in a title's place; weak models repeat it."""
 UNNAMED = "not in the plan"
 
 
@@ -60,6 +64,8 @@ class PlanAnswer(BaseModel):
     analysis: str = ""
     subtasks: list[PlannedSubtask]
     left: list[LeftOut] = []
+    host: str = ""
+    """What the host side of the stitched program should do otherwise; empty: nothing."""
 
 
 def checked_plan(
@@ -108,15 +114,16 @@ def checked_plan(
         if added:
             notes.append(f"s{number:02d} was given {', '.join(added)} too, which lie between its nodes")
         owned |= dict.fromkeys(region.nodes, name)
-        subtasks.append(_subtask(number, planned, region, share))
+        subtasks.append(_subtask(graph, number, planned, region, share))
     problems += _circle(graph, [*taken, *(subtask.region for subtask in subtasks)])
     problems += _omissions(answer, share, owned, allowed, min_coverage)
     if not answer.subtasks and not taken:
         problems.append("there is no subtask in it")
     if problems:
         raise Rejected("; ".join(problems[:MOST_PROBLEMS]))
+    host = [host_route.subtask(strategy=answer.host.strip())] if answer.host.strip() and not taken else []
     return Plan(
-        subtasks=tuple(subtasks),
+        subtasks=(*subtasks, *host),
         uncovered=_uncovered(graph, answer.left, owned),
         note="\n".join(filter(None, [answer.analysis, *notes])),
     )
@@ -188,11 +195,15 @@ def _omissions(
     return problems
 
 
-def _subtask(number: int, planned: PlannedSubtask, region: Region, share: dict[str, float]) -> Subtask:
+def _subtask(
+    graph: Graph, number: int, planned: PlannedSubtask, region: Region, share: dict[str, float]
+) -> Subtask:
     part = min(sum(share[node] for node in region.nodes), 1.0)
+    title = _line(planned.title)[:TITLE]
+    title = "" if title == PLACEHOLDER else title
     return Subtask(
         id=f"s{number:02d}",
-        title=_line(planned.title)[:TITLE] or "untitled",
+        title=title or title_of([graph.node[name] for name in region.nodes]),
         region=region,
         strategy=planned.strategy,
         share=part,

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from stitch_tui.agents import host_route
 from stitch_tui.agents.commands import Add, Edit, Reorder
-from stitch_tui.agents.state import Plan, Session, Subtask, SubtaskState
+from stitch_tui.agents.state import HOST, Plan, Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Graph, InvalidRegion, Region, region_of
 from stitch_tui.tools.iteration import Outcome
@@ -45,7 +46,9 @@ def edited(session: Session, graph: Graph, command: Edit) -> Plan:
     """
     old = named(session, command.subtask)
     changes = command.model_dump(include={"title", "strategy"}, exclude_none=True)
-    if command.nodes is not None:
+    if command.nodes is not None and command.nodes != old.covers:
+        if old.is_host:
+            raise Refused("the host program owns no nodes", where=old.id)
         if old.attempts or old.state not in (SubtaskState.PROPOSED, SubtaskState.APPROVED):
             raise Refused("its nodes cannot change any more", where=old.id, why="it was begun")
         others = [s for s in session.subtasks if s.id != old.id]
@@ -58,9 +61,11 @@ def added(session: Session, graph: Graph, command: Add) -> Plan:
     """The plan with a new, approved subtask at its end.
 
     Raises:
-        Refused: its nodes are no region, or belong to another subtask.
+        Refused: its nodes are no region, or belong to another subtask; there is a host program already.
     """
     plan = plan_of(session)
+    if command.nodes == (HOST,):
+        return _with_host(plan, command)
     region = _region(graph, command.nodes, plan.subtasks)
     taken = {subtask.id for subtask in plan.subtasks}
     id = next(name for number in range(1, len(taken) + 2) if (name := f"s{number:02d}") not in taken)
@@ -77,6 +82,14 @@ def added(session: Session, graph: Graph, command: Add) -> Plan:
     )
     uncovered = tuple(entry for entry in left if entry.nodes)
     return plan.model_copy(update={"subtasks": (*plan.subtasks, new), "uncovered": uncovered})
+
+
+def _with_host(plan: Plan, command: Add) -> Plan:
+    if plan.host:
+        raise Refused("there is a host program already", where=HOST, advice="redirect it, or take it back")
+    asked = {"state": SubtaskState.APPROVED, "direction": command.strategy or command.title}
+    host = host_route.subtask(command.title, command.strategy).model_copy(update=asked)
+    return plan.model_copy(update={"subtasks": (*plan.subtasks, host)})
 
 
 def reordered(session: Session, command: Reorder) -> Plan:

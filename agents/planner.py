@@ -58,11 +58,11 @@ class ModelPlanner:
             StitchError: as `ChatModel.ask` raises them.
         """
         anew = set(failed.region.nodes)
-        stay = [s for s in session.subtasks if anew.isdisjoint(s.region.nodes)]
+        stay = [s for s in session.kernels if anew.isdisjoint(s.region.nodes)]
         taken = [subtask.region for subtask in stay]
         claimed = {node for region in taken for node in region.nodes}
         within = [node.id for node in brief.graph.nodes if node.id not in claimed]
-        first = 1 + max(int(subtask.id.removeprefix("s")) for subtask in session.subtasks)
+        first = 1 + max(int(subtask.id.removeprefix("s")) for subtask in session.kernels)
 
         def check(answer: PlanAnswer) -> Plan:
             new = checked_plan(

@@ -238,6 +238,9 @@ def _timed(timing: Timing, bound_us: float | None) -> list[str]:
         f"{ratio.value:.2f}x of {name} ({timing.baselines[name].median_us:.1f} us), {ratio.verdict}"
         for name, ratio in timing.speedups.items()
     ]
+    if timing.replaced is not None:
+        ratio = timing.replaced.speedup
+        lines.append(f"{ratio.value:.3f}x of the program that it shall replace, {ratio.verdict}")
     if bound_us and median:
         lines.append(f"roofline bound {bound_us:.1f} us: {bound_us / median:.0%} of what the device can do")
     return lines

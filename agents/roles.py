@@ -30,6 +30,18 @@ class PlanBrief:
 
 
 @dataclass(frozen=True)
+class HostBrief:
+    """What a Coder is told about the host program beside the subtask."""
+
+    text: str
+    """Of the best one so far."""
+    own: str
+    """Of the one that stitch writes for these kernels."""
+    program: Verdict
+    """On the stitched program with `text`."""
+
+
+@dataclass(frozen=True)
 class CodeBrief:
     """What a Coder is told about one subtask."""
 
@@ -43,6 +55,8 @@ class CodeBrief:
     source: str = ""
     """The reference's source text."""
     hardware: str = ""
+    host: HostBrief | None = None
+    """Of the subtask whose candidates are host programs."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +91,12 @@ class Verifier(Protocol):
         """Judge one candidate alone, against the same nodes of the reference."""
         ...
 
-    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
-        """Judge the stitched program end to end."""
+    async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:
+        """Judge the stitched program end to end.
+
+        Args:
+            replaces: the bundle with the host program that a candidate shall replace.
+        """
         ...
 
 

@@ -79,7 +79,7 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
     spent = sum(a.kind is not Kind.HUMAN for a in attempts) >= settings.limits.iterations
     if last is None or not last.correct:
         if spent:
-            return Route(Next.GIVE_UP if subtask.best is None else Next.DONE, _limit(len(attempts)))
+            return Route(Next.GIVE_UP if subtask.best is None else Next.DONE, limit_reached(len(attempts)))
         if dead_end := _dead_end(session, subtask, attempts, settings):
             return Route(Next.REPLAN, dead_end)
         cut_short = "the last attempt was cut short"
@@ -89,10 +89,10 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
     if last.timing is None:
         return Route(Next.DONE, "functional: correct on the emulator, nothing to time")
     if spent:
-        return Route(Next.DONE, _limit(len(attempts)))
+        return Route(Next.DONE, limit_reached(len(attempts)))
     if (share := _share_of_bound(session, subtask)) >= AT_THE_BOUND:
         return Route(Next.DONE, f"at {share:.0%} of what the device can do")
-    stale = _attempts_since_best(attempts)
+    stale = attempts_since_best(attempts)
     if stale >= settings.goal.stagnation:
         return Route(Next.DONE, f"no improvement in {stale} attempts")
     return Route(Next.OPTIMISE, "correct; the next strategy may be faster")
@@ -107,16 +107,16 @@ def _share_of_bound(session: Session, subtask: Subtask) -> float:
 
 def twin(session: Session, subtask: Subtask, graph: Graph) -> Subtask | None:
     """An ended subtask of the same form: its verdict holds for this one too."""
-    if subtask.attempts or subtask.direction:
+    if subtask.attempts or subtask.direction or subtask.is_host:
         return None
     form = form_of(graph, subtask.region)
-    judged = (s for s in session.subtasks if s.state in (SubtaskState.DONE, SubtaskState.FAILED))
+    judged = (s for s in session.kernels if s.state in (SubtaskState.DONE, SubtaskState.FAILED))
     return next((s for s in judged if s.id != subtask.id and form_of(graph, s.region) == form), None)
 
 
 def loses(session: Session, subtask: Subtask) -> str:
     """Why the best kernel is not worth having: PyTorch is faster on its nodes; else empty."""
-    best = session.best_of(subtask)
+    best = None if subtask.is_host else session.best_of(subtask)
     timing = best.verdict.timing if best and best.verdict else None
     ratio = timing.speedups.get("eager") if timing else None
     if timing is None or ratio is None or ratio.high >= 1:
@@ -141,7 +141,7 @@ def wrong_in_program(program: Verdict) -> Verdict:
 
 def replaced(failed: Subtask, plan: Plan, reason: str) -> Route:
     """What becomes of a subtask in whose place `plan` has others; given up unless they own all its nodes."""
-    new = [s for s in plan.subtasks if s.id != failed.id and s.state is SubtaskState.PROPOSED]
+    new = [s for s in plan.kernels if s.id != failed.id and s.state is SubtaskState.PROPOSED]
     owned = {node for subtask in new for node in subtask.region.nodes}
     if left := [node for node in failed.region.nodes if node not in owned]:
         return Route(Next.GIVE_UP, f"{reason}; {', '.join(left[:5])} left to PyTorch")
@@ -157,7 +157,7 @@ def exhausted(subtask: Subtask) -> Route:
 
 def stitched(session: Session) -> bool:
     """Was the program judged as the subtasks stand now?  Also when there is nothing to stitch."""
-    best = [subtask.best for subtask in session.subtasks if subtask.best is not None]
+    best = [subtask.best for subtask in session.kernels if subtask.best is not None]
     restores = [i.number for i in session.iterations if i.kind is Kind.RESTORE]
     programs = [i.number for i in session.iterations if not i.subtask and i.verdict is not None]
     if not best:
@@ -187,11 +187,12 @@ def _dead_end(session: Session, subtask: Subtask, attempts: tuple[Iteration, ...
     return ""
 
 
-def _limit(attempts: int) -> str:
+def limit_reached(attempts: int) -> str:
     return f"limit of {attempts} iterations reached"
 
 
-def _attempts_since_best(attempts: tuple[Iteration, ...]) -> int:
+def attempts_since_best(attempts: tuple[Iteration, ...]) -> int:
+    """Attempts that did not better the best one, a human's and cancelled ones aside."""
     stale = 0
     for attempt in reversed(attempts):
         if attempt.outcome is Outcome.KEPT:

@@ -57,6 +57,8 @@ class ReferenceSettings(_Table):
 class SessionSettings(_Table):
     warm_start: bool = True
     """With a model as Coder, on a GPU: begin with the built-in Coder's version, which it has to beat."""
+    host_program: bool = True
+    """With a model as Coder, on a GPU: after the kernels it may write the host side of the program anew."""
     idle_minutes: Positive = 60.0
     """An engine that waits this long for a decision ends, resumable."""
 
@@ -137,7 +139,7 @@ class RoleSettings(EndpointSettings):
     feedback_tokens: Annotated[int, Field(ge=200)] = 3000
     """Most that compiler, checks and timing say in one prompt, the most relevant first."""
     timeout_seconds: Positive = 600.0
-    """Longest time for one answer."""
+    """Longest time for one answer, which is cut there."""
     retries: Annotated[int, Field(ge=0)] = 5
     """How often a request is made again after a failure that may pass."""
     input_price: Annotated[float, Field(ge=0)] = 0.0

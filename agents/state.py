@@ -35,6 +35,19 @@ _ACTIVE = {SubtaskState.CODING, SubtaskState.BUILDING, SubtaskState.CHECKING, Su
 _ENDED = {SubtaskState.DONE, SubtaskState.SKIPPED, SubtaskState.FAILED}
 
 
+HOST = "host"
+"""Id of the subtask whose candidates are host programs."""
+
+
+class Task(StrEnum):
+    """What a subtask's candidates are."""
+
+    KERNEL = "kernel"
+    """A ``.cu`` for a region of the graph."""
+    PROGRAM = "program"
+    """The host side of the stitched program: launches, order, buffers, streams, graph capture."""
+
+
 class Author(StrEnum):
     BUILTIN = "builtin"
     MODEL = "model"
@@ -46,7 +59,7 @@ class _Data(BaseModel):
 
 
 class Candidate(_Data):
-    """One attempt at a subtask: a ``.cu`` behind ``stitch.h``."""
+    """One attempt at a subtask: a ``.cu`` behind ``stitch.h``, or the text of a host program."""
 
     source: str
     strategy: str
@@ -158,11 +171,13 @@ class Work(_Data):
 
 
 class Subtask(_Data):
-    """A region of the reference that one candidate shall replace."""
+    """A region of the reference that one candidate shall replace, or the host side of the whole."""
 
     id: str
     title: str
-    region: Region
+    task: Task = Task.KERNEL
+    region: Region = Region(nodes=(), inputs=(), outputs=())
+    """Empty for the host side, which owns no nodes."""
     strategy: str = ""
     share: float | None = None
     """Of the reference's measured time, 0-1."""
@@ -185,6 +200,20 @@ class Subtask(_Data):
     direction: str = ""
     """What a human last asked of it."""
 
+    @property
+    def is_host(self) -> bool:
+        return self.task is Task.PROGRAM
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """The graph nodes that it owns; the word `HOST` alone for the host side."""
+        return self.region.nodes if self.task is Task.KERNEL else (HOST,)
+
+    @property
+    def file(self) -> str:
+        """Where its candidate lies in the session's work folder, for a human to edit."""
+        return f"kernels/{self.id}.cu" if self.task is Task.KERNEL else f"{self.id}.py"
+
 
 class Uncovered(_Data):
     """Nodes that stay with PyTorch, and why."""
@@ -201,6 +230,16 @@ class Plan(_Data):
     note: str = ""
     revision: int = 0
     """How often a subtask that got nowhere was planned anew."""
+
+    @property
+    def kernels(self) -> tuple[Subtask, ...]:
+        """The subtasks whose candidates are kernels."""
+        return tuple(s for s in self.subtasks if s.task is Task.KERNEL)
+
+    @property
+    def host(self) -> Subtask | None:
+        """The subtask whose candidates are host programs, if there is one."""
+        return next((s for s in self.subtasks if s.task is Task.PROGRAM), None)
 
 
 class Iteration(_Data):
@@ -287,6 +326,14 @@ class Session(_Data):
         """What built last, ``nvcc 13.0.88 with g++``; empty before the first verdict with a build."""
         verdicts = (iteration.verdict for iteration in reversed(self.iterations))
         return next((v.build.compiler for v in verdicts if v and v.build), "")
+
+    @property
+    def kernels(self) -> tuple[Subtask, ...]:
+        return self.plan.kernels if self.plan else ()
+
+    @property
+    def host(self) -> Subtask | None:
+        return self.plan.host if self.plan else None
 
     def subtask(self, id: str) -> Subtask:
         """The subtask with this id.

@@ -69,13 +69,20 @@ class ToolVerifier:
         session = self._record.session
         if len(session.attempts_of(subtask.id)) < 2:
             return None
-        position = [other.id for other in session.subtasks].index(subtask.id)
-        later = (s for s in session.subtasks[position + 1 :] if not s.state.ended and not s.attempts)
+        position = [other.id for other in session.kernels].index(subtask.id)
+        later = (s for s in session.kernels[position + 1 :] if not s.state.ended and not s.attempts)
         following = next((s for s in later if twin(session, s, self._graph) is None), None)
         return {"kind": "program"} if following is None else target_of(following.region)
 
-    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
+    async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:
         """Judge the program in a bundle's folder; errors as for `verify`."""
+        subtask = self._record.session.iteration(iteration).subtask
+
+        def staged(stage: str) -> None:
+            state = self._passed(stage)
+            if subtask:
+                self._enter(subtask, state)
+
         kernels = {k.file: bundle / "kernels" / k.file for k in read_bundle(bundle).kernels if k.source}
 
         flops = sum(node.flops for node in self._graph.nodes)
@@ -88,10 +95,11 @@ class ToolVerifier:
                 flops=flops,
                 bound_us=opened.least_us(region_of(self._graph, self._graph.node)),
                 traced_as=opened.options,
-                on_event=self._hearing(self._passed),
+                replaces=replaces and replaces / "model_new.py",
+                on_event=self._hearing(staged),
             )
         )
-        return self._reported(iteration, "", verdict)
+        return self._reported(iteration, subtask, verdict)
 
     async def _judged(self, judge: Callable[[Bench], Awaitable[Verdict]]) -> Verdict:
         """What `judge` finds; a judge that lost the GPU or was killed is replaced, once."""

@@ -6,17 +6,17 @@ waits for a human and where a human's decision turns it back; `ledger` writes it
 """
 
 from collections.abc import Sequence
-from time import monotonic
 from typing import Literal, cast
 
-from stitch_tui.agents import events, goal, route
+from stitch_tui.agents import events, goal, host_route, route
+from stitch_tui.agents.attempts import Attempts
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
+from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState
@@ -49,9 +49,11 @@ class Workflow:
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
         self._cast, self._verifier = cast, verifier
-        self._gates, self._hand, self._settings = gates, hand, settings
+        self._gates, self._settings = gates, settings
         self._ledger = Ledger(record, workspace, gates)
-        self._started = monotonic()
+        self._attempts = Attempts(
+            record, brief, workspace, cast.adviser, verifier, gates, hand, self._ledger, settings
+        )
 
     async def run(self) -> ExitCode:
         """Plan, solve each subtask, stitch, and say how it ended."""
@@ -69,7 +71,8 @@ class Workflow:
     async def _plan(self) -> None:
         async with self._gates.step():
             plan = await self._cast.planner.plan(self._brief)
-        self._record.emit(events.PlanProposed(plan=plan))
+        planned = host_route.planned(plan, self._settings, self._session.device)
+        self._record.emit(events.PlanProposed(plan=planned))
 
     async def _work(self) -> None:
         """Judge what a human wrote, solve what is approved and stitch it, until nothing is left to do."""
@@ -77,12 +80,12 @@ class Workflow:
             subtask = await self._gates.next_subtask()
             if self._gates.by_hand:
                 await self._judge_by_hand()
-            elif subtask:
+            elif subtask and (not subtask.is_host or route.stitched(self._session)):
                 await self._solve(subtask.id)
-            elif route.stitched(self._session):
-                return
-            else:
+            elif not route.stitched(self._session):
                 await self._integrate()
+            else:
+                return
 
     # code, verify, route ------------------------------------------------------------------------
 
@@ -93,11 +96,11 @@ class Workflow:
             return
         if self._subtask(id).state is SubtaskState.APPROVED:
             self._record.emit(events.SubtaskStarted(subtask=id, title=self._subtask(id).title))
-        following = route.route(self._session, self._subtask(id), self._settings)
+        following = self._route(id)
         while following.next in _STEPS:
             if self._gates.by_hand:
                 await self._judge_by_hand()
-                following = route.route(self._session, self._subtask(id), self._settings)
+                following = self._route(id)
                 continue
             try:
                 following = await (self._replan(id) if following.next is Next.REPLAN else self._attempt(id))
@@ -105,7 +108,7 @@ class Workflow:
                 self._ledger.close(cause)
                 if isinstance(cause, Stopped):
                     raise
-                following = route.route(self._session, self._subtask(id), self._settings)
+                following = self._route(id)
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
@@ -134,13 +137,13 @@ class Workflow:
             candidate = Candidate(source=source, strategy="by hand", author=Author.HUMAN)
             try:
                 async with self._gates.step(id):
-                    await self._judge(id, candidate, Kind.HUMAN)
+                    await self._attempts.judge(id, candidate, Kind.HUMAN)
             except Overtaken as cause:
                 self._ledger.close(cause)
                 if isinstance(cause, Stopped):
                     raise
             if not before.state.ended:
-                self._enter(id, before.state)
+                self._attempts.enter(id, before.state)
             elif (kept := self._subtask(id).best) and kept != before.best:
                 self._end(id, SubtaskState.DONE, "written by hand")
             else:
@@ -151,59 +154,21 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
-            candidate = await self._cast.coder.code(self._code_brief(id))
+            candidate = await self._cast.coder.code(self._attempts.brief(id))
+            subtask = self._subtask(id)
             if candidate is None:
-                return route.exhausted(self._subtask(id))
-            await self._judge(id, candidate, route.kind_of_next(self._session.attempts_of(id)))
-            following = route.route(self._session, self._subtask(id), self._settings)
+                return host_route.exhausted(subtask) if subtask.is_host else route.exhausted(subtask)
+            await self._attempts.judge(id, candidate)
+            following = self._route(id)
             if following.next in _STEPS:
-                await self._advise(id)
+                await self._attempts.advise(id)
         return following
-
-    async def _judge(self, id: str, candidate: Candidate, kind: Kind) -> None:
-        number = self._begin(id, kind)
-        self._check_write()
-        source = self._workspace.kernel_path(id)
-        self._record.emit(
-            events.CodeWritten(iteration=number, subtask=id, candidate=candidate, path=source.name),
-            lambda: self._workspace.write_candidate(id, self._announced(number)),
-        )
-        self._enter(id, SubtaskState.CHECKING)
-        if candidate.refused:
-            verdict = route.refused(candidate, self._session.device)
-        else:
-            verdict = await self._verifier.verify(number, self._subtask(id), source)
-        outcome = route.outcome(verdict, self._session.best_of(self._subtask(id)), kind)
-        self._ledger.judge(number, verdict, Outcome.REDIRECTED if self._gates.redirected else outcome)
-        self._ledger.commit(number)
-
-    def _code_brief(self, id: str) -> CodeBrief:
-        subtask, attempts = self._subtask(id), self._session.attempts_of(id)
-        self._enter(id, SubtaskState.CODING)
-        return CodeBrief(
-            graph=self._brief.graph,
-            subtask=subtask,
-            device=self._session.device,
-            attempts=tuple(a for a in attempts if a.outcome is not Outcome.CANCELLED),
-            best=self._session.best_of(subtask),
-            source=self._brief.source,
-            hardware=self._brief.hardware,
-        )
-
-    async def _advise(self, id: str) -> None:
-        """What to change, from the last verdict; said by the Verifier's model, else by rules."""
-        *earlier, last = self._session.attempts_of(id)
-        if last.verdict is None or (last.candidate and last.candidate.refused):
-            return
-        brief = AdviceBrief(self._brief.graph, self._subtask(id), last, tuple(earlier), self._brief.hardware)
-        if advice := await self._cast.adviser.advise(brief):
-            self._record.emit(events.Advised(iteration=last.number, subtask=id, advice=advice))
 
     async def _replan(self, id: str) -> Route:
         """Other subtasks in the place of one that got nowhere, where the Planner knows any."""
         async with self._gates.step(id):
             failed = self._subtask(id)
-            reason = route.route(self._session, failed, self._settings).reason
+            reason = self._route(id).reason
             plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
             if plan is None:
                 return Route(Next.GIVE_UP, reason)
@@ -216,8 +181,8 @@ class Workflow:
         """Stitch the best kernels into one program and judge it end to end."""
         try:
             async with self._gates.step():
-                number = self._begin("", Kind.INTEGRATE)
-                self._check_write()
+                number = self._attempts.begin("", Kind.INTEGRATE)
+                self._attempts.check_write()
                 bundle = self._workspace.write_bundle(self._session)
                 verdict = await self._verifier.verify_program(number, bundle)
                 self._ledger.judge(number, verdict, Outcome.KEPT if verdict.correct else Outcome.WRONG)
@@ -230,7 +195,14 @@ class Workflow:
                 raise
 
     async def _reopen_guilty(self, number: int, wrong: Verdict) -> None:
-        """Find the kernel that makes the program wrong, and take its subtask up again."""
+        """Find the kernel that makes the program wrong, and take its subtask up again.
+
+        A host program that a Coder wrote is let go first: it was judged with other kernels.
+        """
+        if (host := self._session.host) and host.best is not None:
+            reason = f"wrong with the kernels as they are now: {wrong.summary}"
+            self._record.emit(events.SubtaskReopened(subtask=host.id, reason=reason))
+            return
 
         async def passes(part: Sequence[str]) -> bool:
             bundle = self._workspace.write_bundle(self._session, part)
@@ -239,7 +211,7 @@ class Workflow:
             self._record.emit(events.Warned(text=said))
             return verdict.correct
 
-        kept = {s.id: s.best for s in self._session.subtasks if s.best is not None}
+        kept = {s.id: s.best for s in self._session.kernels if s.best is not None}
         id = await guilty(list(kept), passes)
         if id is None or (best := kept[id]) is None:
             return
@@ -270,23 +242,7 @@ class Workflow:
     def _subtask(self, id: str) -> Subtask:
         return self._session.subtask(id)
 
-    def _announced(self, number: int) -> Candidate:
-        """An iteration's candidate as the journal holds it, secrets masked."""
-        announced = self._session.iteration(number).candidate
-        assert announced
-        return announced
-
-    def _check_write(self) -> None:
-        """Pass, immediately before a file is written; what a human wrote there meanwhile is not lost."""
-        self._hand.look(now=False)
-        self._gates.check("write")
-
-    def _enter(self, id: str, state: SubtaskState) -> None:
-        if self._subtask(id).state is not state:
-            self._record.emit(events.SubtaskUpdated(subtask=id, state=state))
-
-    def _begin(self, subtask: str, kind: Kind) -> int:
-        minutes = self._settings.limits.minutes
-        if monotonic() - self._started - self._gates.waited_s > minutes * 60:
-            raise LimitReached(f"the run's limit of {minutes:g} minutes is reached")
-        return self._ledger.begin(subtask, kind)
+    def _route(self, id: str) -> Route:
+        """What follows on a subtask as it stands."""
+        routed = host_route.route if self._subtask(id).is_host else route.route
+        return routed(self._session, self._subtask(id), self._settings)

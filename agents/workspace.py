@@ -1,13 +1,21 @@
 """A session's files: the work folder that a human may edit, the bundle, and the commits."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
 from stitch_tui.tools.atomic_write import replace_file, writing
-from stitch_tui.tools.bundle import Kernel, Layout, Program, ReferenceSource, coverage, render
+from stitch_tui.tools.bundle import (
+    Kernel,
+    Layout,
+    Program,
+    ReferenceSource,
+    coverage,
+    host_text,
+    render,
+)
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import PROGRAM, Commit, History, Iteration, Started
@@ -43,13 +51,13 @@ class Workspace:
         self.tip = started.sha
         """The branch's last commit."""
 
-    def write_candidate(self, subtask: str, candidate: Candidate) -> None:
+    def write_candidate(self, subtask: Subtask, candidate: Candidate) -> None:
         """Put an attempt, which the journal knows already, where a human can see and edit it."""
-        self._put(self.kernel_path(subtask), candidate.source.encode(), "cannot write a candidate")
+        self._put(self.path_of(subtask), candidate.source.encode(), "cannot write a candidate")
 
     def edited(self, session: Session, subtask: Subtask) -> str:
-        """A subtask's ``.cu`` as a person left it; empty when it is the engine's, or was judged already."""
-        path = self.kernel_path(subtask.id)
+        """A subtask's file as a person left it; empty when it is the engine's, or was judged already."""
+        path = self.path_of(subtask)
         try:
             data = path.read_bytes()
         except OSError:
@@ -63,9 +71,9 @@ class Workspace:
         text = data.decode(errors="replace")
         return "" if data == self._written.get(path) or text in sources or not text.strip() else text
 
-    def kernel_path(self, subtask: str) -> Path:
-        """Where a subtask's ``.cu`` lies for a human to edit."""
-        return self.folder / "kernels" / f"{subtask}.cu"
+    def path_of(self, subtask: Subtask) -> Path:
+        """Where a subtask's candidate lies for a human to edit."""
+        return self.folder / subtask.file
 
     def _put(self, path: Path, data: bytes, what: str) -> None:
         with writing(path, what):
@@ -74,21 +82,30 @@ class Workspace:
         self._written[path] = data
 
     def write_bundle(self, session: Session, only: Collection[str] | None = None) -> Path:
-        """Write the stitched program of the best kernels; its folder.
+        """Write the stitched program of the best kernels and the best host program; its folder.
+
+        The last iteration's candidate takes the place of its subtask's best.
 
         Args:
-            only: these subtasks' kernels alone, in a folder apart; None: all of them.
+            only: these subtasks' kernels alone, under stitch's own host program, in a folder apart; None:
+                all of them.
         """
-        folder = self.folder if only is None else self.folder / "part"
-        if only is not None and session.plan is not None:
-            subtasks = tuple(
-                s if s.id in only else s.model_copy(update={"best": None}) for s in session.plan.subtasks
-            )
-            plan = session.plan.model_copy(update={"subtasks": subtasks})
-            session = session.model_copy(update={"plan": plan})
-        for name, data in self._bundle(session, session.iterations[-1]).items():
+        if only is None:
+            return self._write(self.folder, self._bundle(session, session.iterations[-1]))
+        return self._write(self.folder / "part", self._bundle(_with_best_of(session, only)))
+
+    def write_replaced(self, session: Session) -> Path:
+        """Write the stitched program as it is without the last iteration, in a folder apart."""
+        return self._write(self.folder / "replaced", self._bundle(session))
+
+    def _write(self, folder: Path, files: Mapping[str, bytes]) -> Path:
+        for name, data in files.items():
             self._put(folder / name, data, "cannot write the stitched program")
         return folder
+
+    def host_program(self, session: Session, *, own: bool = False) -> str:
+        """The text of the best host program; `own`: of the one that stitch itself writes."""
+        return ("" if own else _host(session, None)) or host_text(self._program(session, None))
 
     def commit(self, session: Session, number: int) -> tuple[str, str]:
         """Commit an iteration; the commit's name and subject."""
@@ -135,31 +152,32 @@ class Workspace:
 
     def coverage(self, session: Session) -> float:
         """Share of the reference's time in kernels that were kept, 0-1."""
-        kept = [s.region for s in _subtasks(session) if s.best is not None]
+        kept = [s.region for s in session.kernels if s.best is not None]
         return coverage(self._graph, kept).share
 
-    def _bundle(self, session: Session, attempt: Attempt) -> dict[str, bytes]:
-        """The program with the best kernels, and the attempt in the place of its own subtask's."""
-        kernels = tuple(self._kernel(session, subtask, attempt) for subtask in _subtasks(session))
-        return render(
-            Program(
-                graph=self._graph,
-                kernels=kernels,
-                reference=ReferenceSource(
-                    text=self._summary.source,
-                    class_name=self._summary.class_name,
-                    mode=str(self._summary.flags["mode"]),
-                    origin=self._summary.path,
-                ),
-                **dict(self._layout),
-                verdict=attempt.verdict if not attempt.subtask else None,
-                session=self._session,
-            )
+    def _bundle(self, session: Session, attempt: Attempt | None = None) -> dict[str, bytes]:
+        """The program of the best candidates, the attempt's in the place of its own subtask's."""
+        return render(self._program(session, attempt))
+
+    def _program(self, session: Session, attempt: Attempt | None) -> Program:
+        whole = attempt is not None and _is_whole(session, attempt)
+        return Program(
+            graph=self._graph,
+            kernels=tuple(self._kernel(session, subtask, attempt) for subtask in session.kernels),
+            reference=ReferenceSource(
+                text=self._summary.source,
+                class_name=self._summary.class_name,
+                mode=str(self._summary.flags["mode"]),
+                origin=self._summary.path,
+            ),
+            **dict(self._layout),
+            host=_host(session, attempt),
+            verdict=attempt.verdict if attempt and whole else None,
+            session=self._session,
         )
 
-    def _kernel(self, session: Session, subtask: Subtask, attempt: Attempt) -> Kernel:
-        own = attempt.subtask == subtask.id and attempt.candidate is not None
-        chosen = attempt if own else session.best_of(subtask)
+    def _kernel(self, session: Session, subtask: Subtask, attempt: Attempt | None) -> Kernel:
+        chosen = _chosen(session, subtask, attempt)
         candidate = chosen.candidate if chosen else None
         return Kernel(
             id=subtask.id,
@@ -178,7 +196,7 @@ class Workspace:
         return Iteration(
             session=self._session,
             iteration=attempt.number,
-            subtask=subtask.id if subtask else PROGRAM,
+            subtask=subtask.id if subtask and not subtask.is_host else PROGRAM,
             name=subtask.title if subtask else "",
             attempt=attempt.attempt,
             kind=attempt.kind,
@@ -193,8 +211,29 @@ class Workspace:
         )
 
 
-def _subtasks(session: Session) -> tuple[Subtask, ...]:
-    return session.plan.subtasks if session.plan else ()
+def _with_best_of(session: Session, only: Collection[str]) -> Session:
+    """The session as if these subtasks alone had a best version."""
+    if session.plan is None:
+        return session
+    subtasks = tuple(s if s.id in only else s.model_copy(update={"best": None}) for s in session.subtasks)
+    return session.model_copy(update={"plan": session.plan.model_copy(update={"subtasks": subtasks})})
+
+
+def _is_whole(session: Session, attempt: Attempt) -> bool:
+    """Is it about the whole program: an integration, or another host program?"""
+    return not attempt.subtask or (session.host is not None and attempt.subtask == session.host.id)
+
+
+def _chosen(session: Session, subtask: Subtask, attempt: Attempt | None) -> Attempt | None:
+    """The attempt whose candidate a subtask contributes: this one if it is the subtask's, else its best."""
+    own = attempt is not None and attempt.subtask == subtask.id and attempt.candidate is not None
+    return attempt if own else session.best_of(subtask)
+
+
+def _host(session: Session, attempt: Attempt | None) -> str:
+    """The host program, empty where it is stitch's own."""
+    chosen = _chosen(session, session.host, attempt) if session.host else None
+    return chosen.candidate.source if chosen and chosen.candidate else ""
 
 
 def _title(attempt: Attempt) -> str:

@@ -287,7 +287,8 @@ def _rows(session: Session) -> Iterator[tuple[str, ...]]:
         what = subtask.title if shown or not subtask.reason else f"{subtask.title}: {subtask.reason}"
         yield subtask.id, str(subtask.state), *_judged(shown), str(subtask.attempts), _commit(shown), what
     if session.program is not None:
-        whole = _last(session, "")
+        host = session.best_of(session.host) if session.host else None
+        whole = max(filter(None, (_last(session, ""), host)), key=lambda each: each.number, default=None)
         state = SubtaskState.DONE if session.program.correct else SubtaskState.FAILED
         yield "program", str(state), *_judged(whole), "1", _commit(whole), "all of it"
 
@@ -306,7 +307,7 @@ def _scope(session: Session) -> Iterator[str]:
     verdicts = [shown.verdict for shown in session.iterations if shown.verdict]
     if any(Flag.FUNCTIONAL in verdict.flags for verdict in verdicts):
         yield "judged on the CPU emulator: functional, not timed"
-    kept = [s.region for s in session.plan.subtasks if s.best is not None] if session.plan else []
+    kept = [s.region for s in session.kernels if s.best is not None]
     nodes = sum(len(region.nodes) for region in kept)
     left = sum(len(u.nodes) for u in session.plan.uncovered) if session.plan else 0
     covered = f"{count(len(kept), 'kernel')} for {count(nodes, 'operator')}"
@@ -336,6 +337,8 @@ def _measured(verdict: Verdict) -> Iterator[str]:
     yield from _speedups(verdict)
     for name, beside in verdict.timing.lower_precision.items() if verdict.timing else ():
         yield f"{beside.speedup.value:.2f}x over {name} (TF32)"
+    if verdict.timing and (replaced := verdict.timing.replaced):
+        yield f"{replaced.speedup.value:.2f}x over the program before, {replaced.speedup.verdict}"
 
 
 def _error(verdict: Verdict) -> str:

@@ -145,12 +145,12 @@ def state_of(project: Path, session: str) -> Session:
 
 
 def kernel_path(project: Path, session: Session, subtask: str) -> Path:
-    """A subtask's ``.cu`` in the session's work folder, which the engine watches; made where it is missing.
+    """A subtask's file in the session's work folder, which the engine watches; made where it is missing.
 
     Raises:
         UsageError: no code was written for it yet.
     """
-    path = project / ".stitch" / "work" / session.id / "kernels" / f"{subtask}.cu"
+    path = project / ".stitch" / "work" / session.id / session.subtask(subtask).file
     if not path.is_file():
         tried = [session.best_of(session.subtask(subtask)), *reversed(session.attempts_of(subtask))]
         source = next((i.candidate.source for i in tried if i and i.candidate), None)

@@ -12,6 +12,8 @@ class Kind(StrEnum):
     OPTIMISE = "optimise"
     INTEGRATE = "integrate"
     """The whole program, stitched."""
+    PROGRAM = "program"
+    """The host side of the stitched program, written by the Coder."""
     HUMAN = "human"
     """The human's own edit."""
     RESTORE = "restore"

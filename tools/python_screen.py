@@ -41,6 +41,10 @@ CLAIMS = (
     "numba.cuda.jit", "stitched.",
 )  # fmt: skip
 """What a module uses that carries kernels of its own."""
+BUNDLED = "StitchProgram"
+"""What the facts of a bundle's program are an instance of: the kernels lie beside it."""
+COMPUTING = ("torch.", "aten.", "self.", "super()")
+"""How calls begin that may compute what a kernel was to."""
 TORCH_COMPUTES = (
     "torch.nn.Linear", "torch.nn.Conv", "torch.nn.functional.", "torch.matmul", "torch.mm", "torch.bmm",
     "torch.einsum", "torch.addmm", "torch.baddbmm", "torch.conv", "torch.ops.aten.",
@@ -75,7 +79,8 @@ def screen_module(
         *_reference(source, reference_module, reference_class),
     ]
     fallbacks = [(f"falls back to {call} when its kernel fails", line) for call, line in _fallbacks(source)]
-    evidence += fallbacks if claims.kernels else []
+    brings = claims.kernels or any(call.text == BUNDLED for call in source.calls)
+    evidence += fallbacks if brings else []
     # Who brings kernels may compile them; the runner's audit lets nothing but compilers start.
     compiles = [item for item in evidence if claims.kernels and item[0].startswith("subprocess.")]
     evidence = [item for item in evidence if item not in compiles]
@@ -85,7 +90,8 @@ def screen_module(
     asked = [
         (f"{name.text} {QUESTIONS[name.text]}", name.line) for name in source.calls if name.text in QUESTIONS
     ]
-    asked += compiles if claims.kernels else fallbacks
+    asked += compiles if claims.kernels else []
+    asked += [] if brings else fallbacks
     asked += _disguise(source) if claims.kernels else []
     asked += addressed(text)
     return Screen(
@@ -165,7 +171,7 @@ def _computing(handler: Handler) -> list[Name]:
     return [
         call
         for call in handler.calls
-        if call.text.startswith(("torch.", "self.", "super()")) and not call.text.startswith("torch.cuda.")
+        if call.text.startswith(COMPUTING) and not call.text.startswith("torch.cuda.")
     ][:1]
 
 

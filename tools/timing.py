@@ -13,6 +13,9 @@ from stitch_tui.tools.worker import samples
 Blocks = Mapping[str, Sequence[Sequence[float]]]
 """Contestant -> microseconds of each launch, by blocks; blocks of one number ran side by side."""
 
+REPLACED = "replaced"
+"""The contestant that the candidate shall replace: a rival of the judge's method ``time``."""
+
 
 class Clocks:
     """The GPU's state after each block, read beside the timing; nothing where NVML does not answer."""
@@ -68,13 +71,17 @@ def timing_of(report: Mapping[str, Any], observed: Clocks) -> Timing:
         baselines={name: named[name] for name in report["baselines"]},
         speedups={name: speedup(medians(blocks[name]), candidate) for name in report["baselines"]},
         lower_precision={
-            name: Beside(samples=named[name], speedup=speedup(medians(blocks[name]), candidate))
-            for name in report["lower_precision"]
+            name: _beside(named[name], blocks[name], candidate) for name in report["lower_precision"]
         },
+        replaced=_beside(named[REPLACED], blocks[REPLACED], candidate) if REPLACED in blocks else None,
         bind_us=report["bind_us"],
         environment=report["environment"] | observed.as_environment(),
         notes=(*report["notes"], *note),
     )
+
+
+def _beside(found: Samples, blocks: Sequence[Sequence[float]], candidate: Sequence[float]) -> Beside:
+    return Beside(samples=found, speedup=speedup(medians(blocks), candidate))
 
 
 def unthrottled(blocks: Blocks, throttled: Sequence[int]) -> tuple[Blocks, tuple[str, ...]]:

@@ -112,7 +112,7 @@ class Ratio(_Data):
 
 
 class Beside(_Data):
-    """A baseline that computes something else, in less time: shown, and no speedup is claimed over it."""
+    """What else was timed in the same blocks, and the candidate's speedup over it."""
 
     samples: Samples
     speedup: Ratio
@@ -127,7 +127,9 @@ class Timing(_Data):
     speedups: dict[str, Ratio]
     lower_precision: dict[str, Beside] = {}
     """``eager-high``, ``compile-high``: float32 products in TF32, ``matmul_precision`` *high*.  A candidate
-    that computed so would not be correct."""
+    that computed so would not be correct: they are shown, and no speedup is claimed over them."""
+    replaced: Beside | None = None
+    """The program that this one shall replace, timed in the same blocks."""
     bind_us: float | None = None
     """Time of `stitch_bind`, amortised over calls and reported apart."""
     environment: dict[str, Any] = {}

@@ -30,6 +30,7 @@ from stitch_tui.tools.graph import Region
 from stitch_tui.tools.hangs import Hangs
 from stitch_tui.tools.hollow import is_still_right
 from stitch_tui.tools.killed import unless_killed
+from stitch_tui.tools.left_out import is_right_without
 from stitch_tui.tools.new_best import last_word, looked_into
 from stitch_tui.tools.profiling.candidate import profiled, profiled_program
 from stitch_tui.tools.python_screen import screen_module
@@ -37,7 +38,7 @@ from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.slowness import is_merely_slow
 from stitch_tui.tools.summary import distinct
 from stitch_tui.tools.timed import timed
-from stitch_tui.tools.timing import timing_of
+from stitch_tui.tools.timing import REPLACED, timing_of
 from stitch_tui.tools.verdict import Build, Category, Finding, Flag, Trial, Verdict
 
 __all__ = ["Bench", "Cuda", "verify_program", "verify_region"]
@@ -95,6 +96,7 @@ async def verify_program(
     small_shapes: bool = False,
     time_it: bool = True,
     traced_as: Json | None = None,
+    replaces: Path | None = None,
     on_event: OnEvent | None = None,
 ) -> Verdict:
     """Judge a whole program, a Python file with ``ModelNew``, end to end.
@@ -104,9 +106,11 @@ async def verify_program(
         kernels: the bundle's ``.cu`` files by file name; built for the emulator where there is no GPU.
         small_shapes: try the reference's small shapes too; a bundle is made for one shape.
         traced_as: how its reference is opened; a correct program is then profiled.
+        replaces: the module of the program before it, with the same kernels: timed in the same blocks.  Each
+            kernel of a program that replaces another has to matter to its result.
     """
     verification = _Verification(bench, {"kind": "program"}, flops, bound_us, time_it, on_event)
-    verification.traced_as = traced_as
+    verification.traced_as, verification.replaces = traced_as, replaces
     return await verification.of_module(module, kernels or {}, small_shapes)
 
 
@@ -121,6 +125,7 @@ class _Verification:
     becomes_best: Callable[[Verdict], bool] | None = None
     traced_as: Json | None = None
     upcoming: Json | None = None
+    replaces: Path | None = None
     draft: Draft = field(init=False)
     launched: str = field(init=False, default="")
     """Names the candidate by its sources and builds."""
@@ -157,6 +162,7 @@ class _Verification:
         trials = self._affordable({} if small_shapes else {"small": []})
         async with compiling(self.bench, self._timed_targets, self.on_event):
             passed = await self._check("correctness", runner, trials, None)
+            passed = passed and await self._needs_its_kernels(module, kernels)
             if passed:
                 await self._baselines_ready()
         if passed:
@@ -270,6 +276,22 @@ class _Verification:
         self.draft.fail(Category.HACK_SUSPECTED, [Finding(category=Category.HACK_SUSPECTED, message=message)])
         return False
 
+    async def _needs_its_kernels(self, module: Path, kernels: Mapping[str, Path]) -> bool:
+        """Does each kernel of a program that replaces another matter to its result?"""
+        if self.replaces is None:
+            return True
+        self._stage("kernels left out")
+        if not self._affordable({}).get("full", 1):
+            self.draft.unchecked("kernels left out: not run at full size on this device")
+            return True
+        for name in kernels:
+            if await is_right_without(self.bench, self.target, module, kernels, name):
+                message = f"the result does not come from {name}: without that kernel it is still right"
+                finding = Finding(category=Category.HACK_SUSPECTED, message=message, file=module.name)
+                self.draft.fail(Category.HACK_SUSPECTED, [finding])
+                return False
+        return True
+
     async def _emulated_kernels(self, kernels: Mapping[str, Path], folder: Path) -> dict[str, str] | None:
         """The environment that lets a bundle call its kernels on the emulator; None: one does not build."""
         if not kernels:
@@ -369,6 +391,8 @@ class _Verification:
         if self.bench.cuda is None or not self.time_it:
             return
         params = {"target": self.target, "runner": runner, "options": dict(self.bench.cuda.timing)}
+        if self.replaces is not None:
+            params["rivals"] = {REPLACED: launches.module(self.bench, self.replaces, {})}
         report, observed = await timed(self.bench, params, timeout=CHECK_SECONDS, on_event=self._event)
         if report["category"] != Category.CORRECT:
             findings = [Finding.model_validate(finding) for finding in report["findings"]]

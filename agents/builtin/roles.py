@@ -35,6 +35,9 @@ class BuiltinCoder:
         self._coder = coder.BuiltinCoder()
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
+        """The next strategy; None when all were tried, and for the host program, which is the stitcher's."""
+        if brief.subtask.is_host:
+            return None
         advice = brief.best.advice if brief.best else None
         attempt = self._coder.attempt(
             brief.graph,

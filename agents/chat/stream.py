@@ -47,6 +47,11 @@ class Reply:
         return "".join(self._parts["arguments"])
 
     @property
+    def has_begun(self) -> bool:
+        """Has anything of it arrived?"""
+        return any(self._parts.values())
+
+    @property
     def is_full(self) -> bool:
         return self._length >= LONGEST_ANSWER
 
@@ -94,7 +99,7 @@ async def receive(client: AsyncOpenAI, request: dict[str, Any], reply: Reply, wh
     finally:
         reply.end()
     if not reply.finish:
-        if reply.text or reply.reasoning or reply.arguments:
+        if reply.has_begun:
             raise ModelFault(FaultKind.SERVER, "the answer broke off", where=where)
         raise ModelFault(FaultKind.SERVER, "an answer without any choice", where=where)
 

@@ -136,12 +136,15 @@ def reorder(
 @ctl.command(epilog="Example: stitch ctl add 'final sigmoid' sigmoid")
 def add(
     title: Annotated[str, typer.Argument(help="Its title.")],
-    nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The graph nodes that it covers.")],
+    nodes: Annotated[
+        list[str],
+        typer.Argument(metavar="NODE...", help="Graph nodes; or: host."),
+    ],
     strategy: Annotated[str, typer.Option("--strategy", help="What the Coder is told.")] = "",
     generation: Generation = None,
     json: Json = False,
 ) -> None:
-    """Add a subtask to the plan."""
+    """Add a subtask to the plan: for graph nodes, or with the word host for the program's host side."""
     from stitch_tui.agents.commands import Add
 
     covered = tuple(nodes)

@@ -300,7 +300,7 @@ def _details(subtask: Subtask | None) -> Content:
     """All that is known of a subtask."""
     if subtask is None:
         return Content("")
-    about = [f"nodes  {' '.join(subtask.region.nodes)}"]
+    about = [f"nodes  {' '.join(subtask.covers)}"]
     if subtask.share is not None:
         about.append(f"share  {percent(subtask.share)}")
     if subtask.amdahl is not None:

@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stitch_tui.agents.commands import Add, Command, Edit, Reorder, Skip
-from stitch_tui.agents.state import Session, Subtask, SubtaskState
+from stitch_tui.agents.state import HOST, Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.view.wording import percent
 
 HEAD = """\
 <!-- Change titles, text and nodes; move sections to reorder; delete one to skip it.
-     A new section, `## title` with a line `nodes: a b c`, adds a subtask.
+     A new section, `## title` with a line `nodes: a b c`, adds a subtask; `nodes: host` the host program.
      Lines that begin with `>` are information and are not read. -->
 """
-_SECTION = re.compile(r"^## +(?:(s\d+)\b[ :]*)?(.*)$", re.MULTILINE)
+_SECTION = re.compile(r"^## +(?:(s\d+|host)\b[ :]*)?(.*)$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
@@ -36,7 +36,7 @@ def _section(subtask: Subtask) -> str:
     lines = [
         f"## {subtask.id} {subtask.title}",
         f"> {subtask.state}{share}",
-        f"nodes: {' '.join(subtask.region.nodes)}",
+        f"nodes: {' '.join(subtask.covers)}",
         "",
         subtask.strategy,
         "",
@@ -58,8 +58,8 @@ def changes(before: Session, text: str) -> list[Change]:
     Raises:
         UsageError: a section names no known subtask, or a new one has no nodes.
     """
-    sections = _read(text)
     known = {subtask.id: subtask for subtask in before.subtasks}
+    sections = [_named(section, known) for section in _read(text)]
     for section in sections:
         if section.id and section.id not in known:
             raise UsageError(f"no subtask {section.id}", where=f"## {section.id} {section.title}")
@@ -73,6 +73,13 @@ def changes(before: Session, text: str) -> list[Change]:
     ]
 
 
+def _named(section: _Section, known: dict[str, Subtask]) -> _Section:
+    """The section; ``## host ...`` is a title where the plan has no host program."""
+    if section.id != HOST or HOST in known:
+        return section
+    return replace(section, id="", title=f"{HOST} {section.title}".strip())
+
+
 def _edits(known: dict[str, Subtask], sections: list[_Section]) -> list[Change]:
     found = []
     for section in sections:
@@ -81,7 +88,7 @@ def _edits(known: dict[str, Subtask], sections: list[_Section]) -> list[Change]:
         old = known[section.id]
         title = section.title if section.title and section.title != old.title else None
         strategy = section.text if section.text != old.strategy.strip() else None
-        nodes = section.nodes if section.nodes and section.nodes != old.region.nodes else None
+        nodes = section.nodes if section.nodes and section.nodes != old.covers else None
         changed = [
             name for name, v in (("title", title), ("strategy", strategy), ("nodes", nodes)) if v is not None
         ]

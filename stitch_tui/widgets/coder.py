@@ -135,11 +135,17 @@ class CoderPane(Vertical):
         for iteration in best:
             assert iteration.candidate
             lines = iteration.candidate.source.split("\n")
-            items.append(Remark("file", 0, f"{iteration.subtask}.cu  {iteration.candidate.strategy}"))
+            items.append(
+                Remark(
+                    "file",
+                    0,
+                    f"{board.session.subtask(iteration.subtask).file}  {iteration.candidate.strategy}",
+                )
+            )
             items += [replace(row, shift=(0, len(self._lines))) for row in plain(lines)]
             self._lines += lines
         self.code.show(items, self._lines, [])
-        self._say("the whole program", count(len(best), "kernel"))
+        self._say("the whole program", count(len(best), "file"))
 
     def _base(self, board: Board, iteration: Iteration) -> Iteration | None:
         """The iteration that this one is compared with."""

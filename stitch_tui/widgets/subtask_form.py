@@ -55,13 +55,13 @@ class SubtaskForm(Vertical):
         yield Input(id="form-title", max_length=200, compact=True)
         yield Label("strategy: target, constraints, done when", markup=False)
         yield TextArea(id="form-strategy", compact=True, soft_wrap=True, tab_behavior="focus")
-        yield Label("graph nodes", markup=False)
+        yield Label("graph nodes, or: host", markup=False)
         yield Input(id="form-nodes", compact=True)
 
     def open(self, subtask: Subtask | None) -> None:
         """Edit a subtask, or write a new one."""
         if subtask:
-            self._before = Entry(subtask.id, subtask.title, subtask.strategy, subtask.region.nodes)
+            self._before = Entry(subtask.id, subtask.title, subtask.strategy, subtask.covers)
         else:
             self._before = Entry("", "", "", ())
         shown = self._kept.pop(self._before.subtask, self._before)

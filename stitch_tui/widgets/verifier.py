@@ -181,6 +181,8 @@ def _timing(verdict: Verdict, width: int) -> Iterator[Content]:
         yield from _baseline(name, mark, samples, timing.speedups.get(name), width)
     for name, beside in timing.lower_precision.items():
         yield from _baseline(name, " ", beside.samples, beside.speedup, width)
+    if replaced := timing.replaced:
+        yield from _baseline("program before", " ", replaced.samples, replaced.speedup, width)
     if timing.bind_us:
         yield Content.assemble(_label("bind"), (f"{duration_us(timing.bind_us)}, amortised", "$muted"))
     for note in timing.notes:

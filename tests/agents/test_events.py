@@ -7,7 +7,7 @@ import pytest
 import sessions
 from pydantic import ValidationError
 
-from stitch_tui.agents import events
+from stitch_tui.agents import events, host_route
 from stitch_tui.agents.schema import schema
 from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.tools.iteration import Outcome
@@ -49,6 +49,16 @@ def test_a_verdict_without_a_subtask_is_the_programs() -> None:
     start = events.IterationStarted(iteration=1, attempt=1, kind="integrate")
     judged = events.VerdictReached(iteration=1, subtask="", verdict=sessions.verdict(), outcome=Outcome.KEPT)
     assert events.fold([*sessions.started(), start, judged]).program == sessions.verdict()
+
+
+def test_a_host_program_that_is_kept_is_the_program() -> None:
+    start = [*sessions.started(sessions.subtask(), host_route.subtask())]
+    faster = sessions.attempt(1, Outcome.KEPT, sessions.verdict(speedup=1.5), subtask="host")
+    slower = sessions.attempt(2, Outcome.SLOWER, sessions.verdict(speedup=1.0), subtask="host")
+    state = events.fold(start + faster + slower)
+    assert state.program == sessions.verdict(speedup=1.5)
+    assert state.subtask("host").best == 1
+    assert [s.id for s in state.kernels] == ["s01"]
 
 
 def test_every_event_round_trips_through_json() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from on_screen import shown
-from shown_sessions import attempt, beginning, build_error, correct, in_progress, subtask, wrong
+from shown_sessions import attempt, beginning, build_error, correct, in_progress, plan, subtask, wrong
 
-from stitch_tui.agents import events
+from stitch_tui.agents import events, host_route
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.state import Candidate, Plan, SubtaskState
 from stitch_tui.tools.iteration import Outcome
-from stitch_tui.tools.verdict import Finding
+from stitch_tui.tools.verdict import Beside, Finding, Ratio
 from stitch_tui.widgets import roofline
 from stitch_tui.widgets.code_view import CodeView
 from stitch_tui.widgets.coder import CoderPane
@@ -241,6 +241,31 @@ def test_verdicts_say_what_they_stand_on() -> None:
         async with shown(made) as screen:
             assert "build error" in screen.text("#verdict-text")
             assert "s01.cu:11" in screen.text("#verdict-text")
+
+    run(look())
+
+
+def test_the_host_program_is_a_row_with_its_text_and_what_it_is_held_against() -> None:
+    text = "class ModelNew(StitchModule):\n    def forward(self, x):\n        return x\n"
+    judged = correct(1.3)
+    assert judged.timing
+    beside = Beside(samples=judged.timing.candidate, speedup=Ratio(value=1.25, low=1.2, high=1.3))
+    judged = judged.model_copy(update={"timing": judged.timing.model_copy(update={"replaced": beside})})
+    proposed = plan().model_copy(update={"subtasks": (*plan().subtasks, host_route.subtask())})
+    made = [
+        *beginning(),
+        events.PlanUpdated(plan=proposed),
+        *attempt(1, "host", 1, text, judged, Outcome.KEPT),
+    ]
+
+    async def look() -> None:
+        async with shown(made) as screen:
+            screen.screen.planner.choose("host")
+            await screen.drawn()
+            assert "host host program" in screen.picture
+            assert "ModelNew(StitchModule)" in screen.picture
+            assert "program before" in screen.text("#verdict-text")
+            assert "1.25x" in screen.text("#verdict-text")
 
     run(look())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shown_sessions import BETTER, CODE, SESSION, beginning, emulated, in_progress, numbered
 
 from stitch_tui import clipboard
-from stitch_tui.agents import commands, events
+from stitch_tui.agents import commands, events, host_route
 from stitch_tui.agents.commands import Add, Edit, Redirect, Reorder, Skip
 from stitch_tui.agents.state import Session
 from stitch_tui.link import JournalFeed
@@ -168,6 +168,21 @@ def test_each_change_of_the_plans_text_is_a_command() -> None:
         Skip(subtask="s05", text="deleted from the plan", generation=0),
         Add(title="sum of rows", nodes=("add_1", "sum_1"), strategy="One warp a row.", generation=0),
         Reorder(subtask="s03", position=1, generation=0),
+    ]
+
+
+def test_the_host_program_is_a_section_of_the_plans_text() -> None:
+    text = plan_text.written(session()) + "## host program\nnodes: host\n\nOne graph.\n"
+    (added,) = [change.make(0) for change in plan_text.changes(session(), text)]
+    assert added == Add(title="host program", nodes=("host",), strategy="One graph.", generation=0)
+    before = session()
+    assert before.plan is not None
+    plan = before.plan.model_copy(update={"subtasks": (*before.subtasks, host_route.subtask())})
+    before = before.model_copy(update={"plan": plan})
+    assert plan_text.changes(before, plan_text.written(before)) == []
+    moved = plan_text.written(before).replace("## host host program", "## host one graph")
+    assert [change.make(0) for change in plan_text.changes(before, moved)] == [
+        Edit(subtask="host", title="one graph", generation=0)
     ]
 
 

@@ -94,6 +94,8 @@ class Program(_Data):
     """None: a tensor when the graph has one output, else a tuple."""
     constants: dict[str, Constant] = {}
     """Values of the graph's constants by target; others are attributes of the reference."""
+    host: str = ""
+    """The host program in the place of the one that `module_text.host_text` writes; empty: that one."""
     verdict: Verdict | None = None
     """Of the whole program."""
     session: str = ""

@@ -52,10 +52,19 @@ def _count(program: Program) -> str:
 def _module(program: Program, docstring: str) -> str:
     bodies = "".join(f"{body}\n\n\n" for body in _bodies())
     standard = "\n".join(_imports(*map(_part, _NAMES)))
+    host = program.host or host_text(program)
     return (
         f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n'
-        f"{bodies}{RULE}\n# The program.\n\naten = torch.ops.aten\n\n\n{_class(program)}"
+        f"{bodies}{RULE}\n# The program.\n\n{host.strip(chr(10))}\n"
     )
+
+
+def host_text(program: Program) -> str:
+    """The host side as stitch writes it: the facts of the program, and a ``forward`` of a line a node.
+
+    All of a ``model_new.py`` below its last line of dashes; what a Coder may write otherwise.
+    """
+    return f"aten = torch.ops.aten\n\n\n{_class(program)}"
 
 
 def _bodies() -> list[str]:

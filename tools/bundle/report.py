@@ -116,6 +116,10 @@ def _times(verdict: Verdict) -> Iterator[str]:
             ratio = beside.speedup
             interval = f"{ratio.low:.2f} to {ratio.high:.2f}"
             yield f"beside {name}, which multiplies in TF32: {ratio.value:.2f}x ({interval})"
+        if timing.replaced is not None:
+            ratio = timing.replaced.speedup
+            interval = f"{ratio.low:.2f} to {ratio.high:.2f}"
+            yield f"against the program before it: {ratio.value:.2f}x ({interval}, {ratio.verdict})"
 
 
 def _use(program: Program) -> Iterator[str]:

@@ -5,7 +5,7 @@ from math import inf
 
 from stitch_tui.tools.history.iteration import Iteration
 from stitch_tui.tools.history.read import Commit
-from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.iteration import Kind, Outcome
 
 
 def best_of(commits: Iterable[Commit]) -> Commit | None:
@@ -19,15 +19,33 @@ def best_of(commits: Iterable[Commit]) -> Commit | None:
        (Speedups of different subtasks do not compare, so they do not count.);
     3. coverage: the share of the reference's time in custom kernels;
     4. the later one.
+
+    Of a stitched program and the host programs that were kept after it, each measured against the one before,
+    only the last competes.
     """
-    competing = [commit for commit in commits if commit.entry and _competes(commit.entry)]
+    judged = [commit for commit in commits if commit.entry and not commit.entry.again]
+    replaced = _replaced([commit.iteration for commit in judged])
+    competing = [c for c in judged if _competes(c.iteration) and c.iteration.iteration not in replaced]
     return max(competing, key=lambda commit: _rank(commit.iteration), default=None)
 
 
 def _competes(iteration: Iteration) -> bool:
-    # A slower whole program is complete all the same; a slower subtask left a better one behind.
-    outcomes = {Outcome.KEPT, Outcome.SLOWER} if iteration.whole_program else {Outcome.KEPT}
+    # A slower stitched program is complete all the same; a slower candidate left a better one behind.
+    stitched = iteration.whole_program and iteration.kind not in (Kind.PROGRAM, Kind.HUMAN)
+    outcomes = {Outcome.KEPT, Outcome.SLOWER} if stitched else {Outcome.KEPT}
     return iteration.correct and not iteration.again and iteration.outcome in outcomes
+
+
+def _replaced(iterations: Iterable[Iteration]) -> set[int]:
+    """Numbers of the whole programs in whose place a host program was kept."""
+    found, standing = set[int](), None
+    for iteration in sorted(iterations, key=lambda each: each.iteration):
+        if not iteration.whole_program or not _competes(iteration):
+            continue
+        if iteration.kind in (Kind.PROGRAM, Kind.HUMAN) and standing is not None:
+            found.add(standing)
+        standing = iteration.iteration
+    return found
 
 
 def _rank(iteration: Iteration) -> tuple[bool, float, float, float, int]:

@@ -1,7 +1,7 @@
 """Engines in the test's own process, their judge a recording: a session with models in a second."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -36,13 +36,13 @@ class Run:
         resume: str | None = None,
         wrong: Any = (),
         guilty: str = "",
+        timed: Sequence[float] | None = None,
         **tables: Any,
     ) -> tuple[int, list[Event]]:
-        """Exit code and events; `tables` are settings, `wrong` and `guilty` as in `scripted_engine`."""
+        """Exit code and events; `tables` are settings, the rest is as in `scripted_engine`."""
         with model.served() as server:
-            return self.with_settings(
-                settings(server.url, *roles) | tables, resume=resume, wrong=wrong, guilty=guilty
-            )
+            models = settings(server.url, *roles) if roles else {}
+            return self.with_settings(models | tables, resume=resume, wrong=wrong, guilty=guilty, timed=timed)
 
     def with_settings(
         self,
@@ -51,6 +51,7 @@ class Run:
         resume: str | None = None,
         wrong: Any = (),
         guilty: str = "",
+        timed: Sequence[float] | None = None,
         listener: Callable[[Event], None] = lambda _: None,
         **parts: Any,
     ) -> tuple[int, list[Event]]:
@@ -61,6 +62,7 @@ class Run:
             "wrong": wrong,
             "guilty": guilty,
         }
+        script |= {} if timed is None else {"timed": timed}
         self._monkeypatch.setattr(scripted_engine, "SCRIPT", script)
         printed: list[Event] = []
         chosen = {"limits": {"iterations": 3}} | AUTO | tables

@@ -8,7 +8,10 @@
 * ``fill``: ``[event type, n]``: the project's file system is full after the n-th event of that type;
 * ``hang``: numbers of iterations whose verification never ends by itself;
 * ``patient``: numbers of iterations whose verification ends when the generation has changed;
-* ``wrong``: numbers of iterations that are judged wrong; 0 stands for the whole program's;
+* ``wrong``: numbers of iterations that are judged wrong, or their categories by number; 0 stands for the
+  whole program's;
+* ``timed``: speedups, of host programs one after the other over the program before; 1 from then on.  With
+  it everything is timed;
 * ``guilty``: a text; programs that hold it in a kernel are judged wrong, if 0 is among ``wrong``.
 
 Engine, gates, journal, git, socket and the built-in Planner and Coder are the real ones.
@@ -40,7 +43,7 @@ from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import History
 from stitch_tui.tools.reference import Exported, ReferenceSummary
-from stitch_tui.tools.verdict import Category, Flag, Verdict
+from stitch_tui.tools.verdict import Beside, Category, Flag, Ratio, Samples, Timing, Verdict
 
 SCRIPT: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text()) if __name__ == "__main__" else {}
 
@@ -81,6 +84,7 @@ class RecordedWorkbench(Workbench):
 class ScriptedVerifier:
     def __init__(self, _: Workbench, graph: Graph, record: Record, gates: Gates) -> None:
         self._record, self._gates = record, gates
+        self._speedups = iter(SCRIPT.get("timed") or ())
 
     async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
         self._gates.check("build")
@@ -88,13 +92,16 @@ class ScriptedVerifier:
         self._gates.check("run")
         return self._verdict(iteration)
 
-    async def verify_program(self, iteration: int, bundle: Path) -> Verdict:
+    async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:
         assert (bundle / "model_new.py").is_file()
         await self._work(iteration)
         self._gates.check("run")
         sources = "".join(kernel.source for kernel in read_bundle(bundle).kernels)
         if guilty := SCRIPT.get("guilty"):
             return self._verdict(-1 if guilty not in sources else 0)
+        if replaces is not None:
+            assert (replaces / "model_new.py").read_text() != (bundle / "model_new.py").read_text()
+            return self._verdict(iteration, _timing(next(self._speedups, 1.0)) if "timed" in SCRIPT else None)
         return self._verdict(0 if bundle.name != "part" else -1)
 
     async def _work(self, iteration: int) -> None:
@@ -105,14 +112,31 @@ class ScriptedVerifier:
         while patient and self._record.session.generation == generation:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
-    def _verdict(self, iteration: int) -> Verdict:
-        wrong = iteration in SCRIPT.get("wrong", ())
+    def _verdict(self, iteration: int, timing: Timing | None = None) -> Verdict:
+        told = SCRIPT.get("wrong", ())
+        categories = told if isinstance(told, dict) else dict.fromkeys(map(str, told), Category.NUMERICS)
+        wrong = categories.get(str(iteration))
+        timing = timing or (_timing() if "timed" in SCRIPT else None)
         return Verdict(
-            category=Category.NUMERICS if wrong else Category.CORRECT,
-            flags=() if wrong else (Flag.FUNCTIONAL,),
+            category=Category(wrong) if wrong else Category.CORRECT,
+            flags=() if wrong or timing else (Flag.FUNCTIONAL,),
             device="emulator",
             summary="as scripted",
+            timing=None if wrong else timing,
         )
+
+
+def _timing(over_replaced: float = 0.0) -> Timing:
+    """1.2x of eager, and so many times as fast as the program before, if that is asked."""
+
+    def ratio(value: float) -> Ratio:
+        return Ratio(value=value, low=value - 0.01, high=value + 0.01)
+
+    samples = Samples(median_us=10, low_us=9, high_us=11, count=20)
+    beside = Beside(samples=samples, speedup=ratio(over_replaced)) if over_replaced else None
+    return Timing(
+        candidate=samples, baselines={"eager": samples}, speedups={"eager": ratio(1.2)}, replaced=beside
+    )
 
 
 class Killed:

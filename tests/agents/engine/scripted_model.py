@@ -7,7 +7,13 @@ from typing import Any
 
 from openai_server import OpenAIServer, Reply
 
-OPENINGS = {"planner": "You plan how", "coder": "You write CUDA", "verifier": "You read what"}
+OPENINGS = {
+    "planner": "You plan how",
+    "coder": "You write CUDA",
+    "host": "You write the host program",
+    "verifier": "You read what",
+}
+"""How prompts begin; the host program, though the Coder's, has answers of its own."""
 
 
 @dataclass
@@ -17,6 +23,7 @@ class ScriptedModel:
     planner: Sequence[Reply | str | dict[str, Any]] = ()
     coder: Sequence[Reply | str | dict[str, Any]] = ()
     verifier: Sequence[Reply | str | dict[str, Any]] = ()
+    host: Sequence[Reply | str | dict[str, Any]] = ()
     prompts: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in OPENINGS})
     """What each role was asked: all messages of a request, joined."""
 

@@ -89,6 +89,71 @@ def test_a_plan_that_does_not_hold_goes_back_with_the_reason(
     assert [s.title for s in run.project.session.subtasks] == ["front"]
 
 
+def test_what_does_not_build_hangs_or_is_slower_is_routed_event_by_event(run: Run) -> None:
+    answers = [answer(pointwise(f"v + {number}.0f"), f"way {number}") for number in range(1, 6)]
+    model = ScriptedModel([FRONT], answers)
+    code, printed = run(
+        model,
+        *("planner", "coder"),
+        wrong={"1": "build_error", "2": "hang"},
+        timed=[],
+        limits={"iterations": 9},
+        goal={"stagnation": 2},
+        session={"host_program": False},
+    )
+    assert code == 0
+    verdicts = [(e.verdict.category, e.outcome) for e in said(printed, "verdict") if e.subtask]
+    assert verdicts == [
+        ("build_error", Outcome.ERROR),
+        ("hang", Outcome.WRONG),
+        ("correct", Outcome.KEPT),
+        ("correct", Outcome.SLOWER),
+        ("correct", Outcome.SLOWER),
+    ]
+    routes = [(event.next, event.reason) for event in said(printed, "route")]
+    assert routes == [
+        ("repair", "the last attempt was not correct"),
+        ("repair", "the last attempt was not correct"),
+        ("optimise", "correct; the next strategy may be faster"),
+        ("optimise", "correct; the next strategy may be faster"),
+        ("done", "no improvement in 2 attempts"),
+    ]
+    stages = [event.stage for event in said(printed, "exchange") if event.role == "coder"]
+    assert stages == ["draft", "repair", "repair", "optimise", "optimise"]
+    assert run.project.session.subtask("s01").best == 3
+
+
+MALFORMED = {
+    "```python\nimport torch\n```": "holds Python",
+    "```cuda\nint x;\n": "no complete ```cuda fence",
+    answer("int x;\n// ... rest unchanged\n__global__ void f() {}\n"): "something is left out",
+    answer('#include "stitch.h"\nextern "C" int stitch_run(const stitch_call* c) { return 0; }\n'): (
+        "there is no `__global__` kernel"
+    ),
+    answer(pointwise("v").replace("stitch_run", "run")): "there is no `extern",
+    "<<<<<<< SEARCH\nint z;\n=======\nint y;\n>>>>>>> REPLACE\n": "fits no place in the file",
+    "<think>```cuda\nint x;\n```": "the answer is empty",
+    "```makefile\nall: s01.cu\n```": "no complete ```cuda fence",
+    '{"code": "see the attachment"}': "no complete ```cuda fence",
+}
+WRAPPED = f"<think>first ```cuda\nint x;\n```</think>\r\n{CODE}".replace("\n", "\r\n")
+
+
+def test_every_malformed_answer_has_its_reason_and_none_ends_the_session(run: Run) -> None:
+    """Three to an iteration; then a good one, in carriage returns and behind a thought."""
+    model = ScriptedModel([FRONT], [*MALFORMED, WRAPPED])
+    code, printed = run(model, "planner", "coder", limits={"iterations": 4})
+    assert code == 0
+    outcomes = [i.outcome for i in run.project.session.iterations if i.subtask]
+    assert outcomes == [Outcome.ERROR, Outcome.ERROR, Outcome.ERROR, Outcome.KEPT]
+    refused = [i.candidate.refused for i in run.project.session.iterations if i.candidate]
+    told = [*model.prompts["coder"], *refused]
+    for reason in MALFORMED.values():
+        assert any(reason in text for text in told), reason
+    assert all(i.commit for i in run.project.session.iterations)
+    assert said(printed, "error") == []
+
+
 def test_a_planner_that_never_learns_is_replaced_by_the_built_in_one(run: Run) -> None:
     code, printed = run(ScriptedModel(["no"]), "planner")
     assert code == 0

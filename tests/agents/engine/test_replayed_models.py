@@ -43,3 +43,21 @@ def test_what_cannot_be_replayed_is_one_clear_error(run: Run, project: Project) 
     run(ScriptedModel(["no"]))
     with pytest.raises(UsageError, match="no role was a model"):
         replay.recording(project.folder, project.session.id)
+
+
+def test_where_the_recording_has_no_further_answer_the_role_has_nothing_more_to_say(run: Run) -> None:
+    """Another device asks for more attempts, or for fewer."""
+    faster = [answer(pointwise(f"v + {number}.0f"), followed="yes") for number in range(4)]
+    model = ScriptedModel([FRONT], faster, [ADVICE | {"bottleneck": "memory"}])
+    run(model, "planner", "coder", "verifier", timed=[], limits={"iterations": 3})
+    name = run.project.session.id
+    recorded = replay.recording(run.project.folder, name)
+    tables = replay.settings_of(recorded, Settings()).model_dump(mode="json", include={"models"})
+    more = {"limits": {"iterations": 9}, "goal": {"stagnation": 9}}
+    code, _ = run.with_settings(tables | more, cast=replay.replaying(recorded), timed=[])
+    assert code == 0
+    assert run.project.session.subtask("s01").reason == "every strategy of the Coder was tried"
+    assert len(run.project.session.attempts_of("s01")) == 3
+    code, _ = run.with_settings(tables, cast=replay.replaying(recorded))
+    assert code == 0
+    assert len(run.project.session.attempts_of("s01")) == 1

@@ -129,10 +129,21 @@ def test_silence_ends_a_request(desk: Desk) -> None:
     with OpenAIServer([Reply("half of it and more", end="stalled")]) as server:
         failed = fault(desk.model(server.url, idle_seconds=0.2, retries=0))
         assert failed.kind is FaultKind.TIMEOUT
+    with OpenAIServer([Reply("", end="stalled")]) as server:
         failed = fault(desk.model(server.url, timeout_seconds=0.2, retries=0))
         assert failed.kind is FaultKind.TIMEOUT
     assert desk.events("exchange")[0].answer == "half of it"
     assert desk.record.session.used.estimated, "what arrived was paid for"
+
+
+def test_an_answer_without_end_is_cut_when_its_time_is_up(desk: Desk) -> None:
+    """Asked again, a model that rambles would ramble again: the role decides what is to be had of it."""
+    with OpenAIServer([Reply("half of it and more", end="stalled")]) as server:
+        found = answer(desk.model(server.url, timeout_seconds=0.2))
+    assert (found.text, found.is_cut) == ("half of it", True)
+    (exchange,) = desk.events("exchange")
+    assert (exchange.finish, exchange.problem) == ("length", "cut after 0.2 s")
+    assert desk.events("model.waiting") == []
 
 
 def test_a_refused_connection_and_an_unknown_host_are_network_failures(desk: Desk) -> None:

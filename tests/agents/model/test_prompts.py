@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stitch_tui.agents import prompting
+from stitch_tui.agents import host_route, prompting
 from stitch_tui.agents.adviser import _prompt as advice_prompt
 from stitch_tui.agents.adviser import diagnosed
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.coder import _base, _kind
 from stitch_tui.agents.coder import _prompt as code_prompt
+from stitch_tui.agents.host_prompt import host_prompt
 from stitch_tui.agents.planner import _prompt as plan_prompt
 from stitch_tui.agents.prompt_text import facts, hardware, node_table, system_text
 from stitch_tui.agents.prompting import Section, fit, render
-from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
+from stitch_tui.agents.roles import AdviceBrief, CodeBrief, HostBrief, PlanBrief
 from stitch_tui.agents.state import Advice, Candidate, Iteration, Message, Subtask
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.gpu import CudaDevice, EmulatorDevice
@@ -244,6 +245,39 @@ def test_profile_and_diagnosis_are_facts_for_adviser_and_coder() -> None:
     assert "gemm: 50.0 us, 16 blocks" in said
     assert "evidence: ncu 2025.3.1, the one kernel" in said
     assert "change: use float4" in said, "what was recommended of the best version stands after a failure"
+
+
+def hosted(budget: int = BUDGET, nodes: int = 3) -> str:
+    measured = verdict().model_copy(
+        update={"profile": Profile(why="", system=SYSTEM, evidence=Evidence.NSYS)}
+    )
+    text = "class ModelNew(StitchModule):\n    def forward(self, x):\n        return x\n"
+    host = HostBrief(text=text, own=text, program=measured)
+    slower = attempt(1, Category.CORRECT, Outcome.SLOWER)
+    asked = host_route.subtask(strategy="one graph").model_copy(update={"direction": "two streams"})
+    brief = CodeBrief(
+        graph(nodes), asked, str(H200), (slower,), None, SOURCE * nodes, hardware(H200), host=host
+    )
+    return joined(host_prompt(brief, host, budget, 3000))
+
+
+def test_the_host_program_is_asked_for_with_its_profile_and_what_was_tried() -> None:
+    said = hosted()
+    assert said.startswith("You write the host program")
+    for element in ("streams", "CUDA graph", "buffers", "order", "copies", "offset=", "stitch_version"):
+        assert element in said
+    assert "the device is busy 10% of" in said
+    assert "64 launches" in said
+    assert "bottleneck: launch" in said
+    assert "time 50.0 us (49.0..51.0)" in said
+    assert "attempt 1 (draft) way 1: slower" in said
+    assert "A person directs you: two streams" in said
+    assert "one graph" in said
+    assert "class ModelNew(StitchModule)" in said
+    assert "sm_90a" in said
+    assert " ms" not in said
+    assert "{{" not in said.replace("{{code}} ignore", "")
+    assert estimated(hosted(budget=4000, nodes=500)) <= 4000
 
 
 def test_foreign_text_stands_between_marks_and_is_never_substituted() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from stitch_tui.headless import describe
-from stitch_tui.tools.bundle import Kernel, read_bundle, render
+from stitch_tui.tools.bundle import Kernel, host_text, read_bundle, render
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile
@@ -57,6 +57,10 @@ TIMED = FUNCTIONAL.model_copy(
                     speedup=Ratio(value=0.8, low=0.7, high=0.9),
                 )
             },
+            replaced=Beside(
+                samples=Samples(median_us=11.0, low_us=10.9, high_us=11.1, count=20),
+                speedup=Ratio(value=1.1, low=1.05, high=1.15),
+            ),
             bind_us=3.0,
         ),
         "profile": Profile(
@@ -202,7 +206,9 @@ def test_a_gpu_s_numbers_are_the_verdict_s(case: Any) -> None:
     assert "against compile: 1.50x (1.40 to 1.60, faster)" in report
     assert "| 10.0 µs | 1.50x | cuda NVIDIA H200 sm_90 |" in report
     assert "beside compile-high, which multiplies in TF32: 0.80x (0.70 to 0.90)" in report
-    assert describe(TIMED).endswith("1.50x over compile, 0.80x over compile-high (TF32)")
+    assert "against the program before it: 1.10x (1.05 to 1.15, faster)" in report
+    assert "1.50x over compile, 0.80x over compile-high (TF32)" in describe(TIMED)
+    assert describe(TIMED).endswith("1.10x over the program before, faster")
     assert "## Where the time goes" in report
     assert "  * f: 9.0 us, 4000 blocks of 256" in report
     assert "  * evidence: ncu 2025.3.1, the one kernel" in report
@@ -278,3 +284,19 @@ def test_the_screen_passes_the_shipped_loader_and_still_sees_a_changed_one(case:
     assert changed != text
     assert screen_module(without_loader(changed), "model_new.py").evidence
     assert len(without_loader(text).splitlines()) == len(text.splitlines())
+
+
+def test_a_host_program_that_catches_a_kernels_failure_and_computes_is_evidence(case: Any) -> None:
+    rendered = program(case)
+    own = host_text(rendered)
+    call = next(line for line in own.splitlines() if 'kernel("s01"' in line)
+    body = call.strip()
+    result = body.partition(" = ")[0]
+    fallen = own.replace(
+        call,
+        f"        try:\n            {body}\n        except RuntimeError:\n"
+        f"            {result} = (aten.relu.default(x),)",
+    )
+    text = render(rendered.model_copy(update={"host": fallen}))["model_new.py"].decode()
+    (finding,) = screen_module(without_loader(text), "model_new.py").evidence
+    assert finding.message == "falls back to aten.relu.default when its kernel fails"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from host_programs import graphed
 
-from stitch_tui.tools.bundle import render, single_file
+from stitch_tui.tools.bundle import host_text, render, single_file
 
 pytestmark = [
     pytest.mark.gpu,
@@ -168,3 +169,23 @@ def test_a_program_that_draws_is_launched_step_by_step(case: Any, on_gpu: Any) -
     for _ in range(4):
         mine(torch.randn(3, 5, device="cuda"))
     assert not mine._stitch.replays
+
+
+def test_a_host_program_that_replays_a_graph_equals_the_reference(
+    gained: Any, on_gpu: Any, assert_same: Any
+) -> None:
+    """Weights that change in place are packed anew, and results stay when the next call is made."""
+    exported, program = gained
+    replayed = program.model_copy(update={"host": graphed(host_text(program))})
+    mine, reference = pair(on_gpu(render(replayed)), exported)
+    kept = []
+    for _ in range(3):
+        for _ in range(3):
+            x = torch.randn(3, 5, device="cuda")
+            kept.append((mine(x), reference(x)))
+        assert mine.graph is not None
+        with torch.no_grad():
+            mine.gain.mul_(-3)
+            reference.gain.mul_(-3)
+    for found, wanted in kept:
+        assert_same(found, wanted, rtol=1e-5, atol=1e-6)

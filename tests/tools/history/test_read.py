@@ -181,6 +181,16 @@ def test_the_rule_for_the_best(better: Commit, worse: Commit) -> None:
     assert best_of([better, worse]) is best_of([worse, better]) is better
 
 
+def test_a_host_program_that_was_kept_stands_for_the_program_before_it() -> None:
+    stitched = told(1, kind=Kind.INTEGRATE, speedup_best_baseline=1.3)
+    kept = told(2, kind=Kind.PROGRAM, speedup_best_baseline=1.25)
+    slower = told(3, kind=Kind.PROGRAM, outcome=Outcome.SLOWER, speedup_best_baseline=1.4)
+    assert best_of([stitched, kept, slower]) is kept, "measured side by side, whatever two runs say"
+    assert best_of([stitched, slower]) is stitched
+    again = told(4, kind=Kind.INTEGRATE, speedup_best_baseline=1.5)
+    assert best_of([stitched, kept, again]) is again
+
+
 @given(
     st.lists(
         st.builds(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stitch_tui.tools.gpu_state import Sample
-from stitch_tui.tools.timing import Clocks, clocks, timing_of, unthrottled
+from stitch_tui.tools.timing import REPLACED, Clocks, clocks, timing_of, unthrottled
 
 BLOCKS = {
     "candidate": [[10.0, 11.0]] * 8,
@@ -30,6 +30,16 @@ def observed(throttled: dict[int, tuple[str, ...]], count: int = 8) -> Clocks:
         for block in range(count)
     }
     return found
+
+
+def test_what_a_program_shall_replace_is_no_baseline() -> None:
+    replaced = BLOCKS | {REPLACED: [[15.0, 16.5]] * 8}
+    timing = timing_of(report(replaced), observed({}))
+    assert timing.replaced is not None
+    assert timing.replaced.speedup.value == 1.5
+    assert timing.replaced.speedup.verdict == "faster"
+    assert list(timing.speedups) == ["eager"]
+    assert timing_of(report(BLOCKS), observed({})).replaced is None
 
 
 def test_a_timing_has_medians_speedups_and_clocks() -> None:

@@ -1,0 +1,40 @@
+"""How an event changes a session: its subtasks and its iterations."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stitch_tui.agents.state import Iteration, Session, Subtask
+
+
+def with_subtask(session: Session, id: str, **changes: Any) -> Session:
+    """The session with these fields of one subtask changed; as it is where it has no such subtask."""
+    if session.plan is None:
+        return session
+    subtasks: tuple[Subtask, ...] = tuple(
+        s.model_copy(update=changes) if s.id == id else s for s in session.plan.subtasks
+    )
+    return session.model_copy(update={"plan": session.plan.model_copy(update={"subtasks": subtasks})})
+
+
+def with_iteration(session: Session, number: int, **changes: Any) -> Session:
+    """The session with these fields of one of its iterations, counted from 1, changed."""
+    index = number - 1
+    changed = session.iteration(number).model_copy(update=changes)
+    known: Sequence[Iteration] = session.iterations
+    if isinstance(known, Growing):
+        known[index] = changed
+        return session
+    iterations = (*known[:index], changed, *known[index + 1 :])
+    return session.model_copy(update={"iterations": iterations})
+
+
+def appended(iterations: Sequence[Iteration], new: Iteration) -> Sequence[Iteration]:
+    """The iterations with one more behind them; grown in place where a fold alone holds them."""
+    if isinstance(iterations, Growing):
+        iterations.append(new)
+        return iterations
+    return (*iterations, new)
+
+
+class Growing(list[Iteration]):
+    """Iterations while a fold alone holds them: changed in place, so that its time stays linear."""

@@ -1,0 +1,94 @@
+"""A host program of a Coder's, judged as the program of a bundle: every kernel has to matter."""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from host_programs import fallen_back, graphed
+
+from stitch_tui.tools import reference
+from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, host_text, read_layout, render
+from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.graph import region_of
+from stitch_tui.tools.judge import Judge
+from stitch_tui.tools.verdict import Category, Verdict
+from stitch_tui.tools.verification import Bench, verify_program
+
+REFERENCE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x): return torch.relu(x) * 2
+def get_inputs(): return [torch.randn(4, 16)]
+def get_init_inputs(): return []
+"""
+RELU = """
+#include "stitch.h"
+__global__ void relu(const float* x, float* y, int64_t n) {
+  const int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] < 0.0f ? 0.0f : x[i];
+}
+extern "C" int stitch_run(const stitch_call* c) {
+  const int64_t n = c->in[0].numel;
+  relu<<<(n + 31) / 32, 32, 0, (cudaStream_t)c->stream>>>(
+      (const float*)c->in[0].data, (float*)c->out[0].data, n);
+  return STITCH_OK;
+}
+"""
+CALL = '(relu,) = kernel("s01", x)'
+
+
+@dataclass
+class Bundles:
+    """One program, with a host program of choice."""
+
+    program: Program
+    folder: Path
+
+    def written(self, name: str, host: str = "") -> Path:
+        """The ``model_new.py`` of its bundle."""
+        for path, data in render(self.program.model_copy(update={"host": host})).items():
+            target = self.folder / name / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        return self.folder / name / "model_new.py"
+
+
+async def judged(folder: Path, emulator: Emulator) -> dict[str, Verdict]:
+    (folder / "model.py").write_text(REFERENCE)
+    async with Judge(sys.executable, folder) as judge:
+        summary = await reference.open_reference(judge, reference.ReferenceOptions(path="model.py"))
+        graph = (await reference.graph(judge)).graph
+        relu = next(node.id for node in graph.nodes if node.op.startswith("aten.relu"))
+        program = Program(
+            graph=graph,
+            kernels=(Kernel(id="s01", title="relu", region=region_of(graph, [relu]), source=RELU),),
+            reference=ReferenceSource(text=summary.source, class_name=summary.class_name),
+            **dict(await read_layout(judge)),
+        )
+        bundles, own = Bundles(program, folder), host_text(program)
+        bench = Bench(judge, emulator, python=sys.executable, deadline_s=20.0)
+        replaced = bundles.written("replaced")
+        hosts = {
+            "graphed": graphed(own),
+            "fallen back": fallen_back(own, CALL, "relu = aten.relu.default(x)"),
+        }
+        found = {}
+        for name, host in hosts.items():
+            module = bundles.written(name, host)
+            kernels = {"s01.cu": module.parent / "kernels" / "s01.cu"}
+            found[name] = await verify_program(bench, module, kernels, replaces=replaced)
+        return found
+
+
+@pytest.mark.slow
+def test_a_program_that_lets_torch_do_a_kernels_work_is_found_by_leaving_the_kernel_out(
+    tmp_path: Path, emulator: Emulator
+) -> None:
+    verdicts = asyncio.run(judged(tmp_path, emulator))
+    assert verdicts["graphed"].correct, verdicts["graphed"].summary
+    fallen = verdicts["fallen back"]
+    assert fallen.category is Category.HACK_SUSPECTED
+    (finding,) = fallen.findings
+    assert finding.message == "the result does not come from s01.cu: without that kernel it is still right"
