@@ -84,6 +84,5 @@ def done_of(
     if len(words) != 6 or not secrets.compare_digest(words[0].encode(), nonce.encode()):
         raise CandidateFault("hack_suspected", "an acknowledgement was forged on the private channel")
     rc, cuda_error, event, workspace, bound = words[1:]
-    return Done(
-        int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us, findings, **times
-    )
+    numbers = (int(rc), int(cuda_error), float(event), int(workspace), int(bound), wall_us)
+    return Done(*numbers, findings, times.get("times", []), times.get("host", []))

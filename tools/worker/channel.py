@@ -228,7 +228,7 @@ class Channel:
             if kind == "finding":
                 findings.append(finding_of(rest))
             elif kind in ("times", "host"):
-                times[f"{kind}_us"] = times_of(rest, nonce)
+                times[kind] = times_of(rest, nonce)
             elif kind == "busy":
                 watched = watched_of(rest, nonce)
             elif kind == "done":
