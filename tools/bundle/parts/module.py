@@ -103,9 +103,8 @@ class StitchRuntime:
 
     def call(self, model: nn.Module, inputs: dict[str, Any], steps: Callable[..., Any]) -> Any:
         """Run the program: ``steps(weights by name, how to call kernels, device, *inputs)``, or its graph."""
-        named, device = self.enter(model, inputs)
-        bound = [(named[name].data_ptr(), stitch_version(named[name])) for name in self.fixed]
-        tensors, stream = list(inputs.values()), stitch_stream(device)
+        named, device = self.check(model, inputs)
+        bound, tensors, stream = self.bound(named), list(inputs.values()), stitch_stream(device)
 
         def run(tensors: list[torch.Tensor], scratch: StitchScratch | None = None) -> Any:
             caller = self.caller(device, scratch or self.scratch_of(device, stream), bound)
@@ -118,7 +117,17 @@ class StitchRuntime:
         changing = [named[name] for name in self.program.changing]
         return replay((self.checked, bound), run, tensors, changing)
 
-    def enter(self, model: nn.Module, inputs: dict[str, Any]) -> tuple[dict[str, torch.Tensor], torch.device]:
+    def enter(self, model: nn.Module, inputs: dict[str, Any]) -> tuple[dict[str, torch.Tensor], Any, Any]:
+        """For a program that launches its steps itself: weights by name, how to call kernels, the device."""
+        named, device = self.check(model, inputs)
+        scratch = self.scratch_of(device, stitch_stream(device))
+        return named, self.caller(device, scratch, self.bound(named)), device
+
+    def bound(self, named: dict[str, torch.Tensor]) -> list[tuple[int, int]]:
+        """Address and version of each weight that kernels are bound to."""
+        return [(named[name].data_ptr(), stitch_version(named[name])) for name in self.fixed]
+
+    def check(self, model: nn.Module, inputs: dict[str, Any]) -> tuple[dict[str, torch.Tensor], torch.device]:
         """Check a call against what was verified: the weights by name, and the device."""
         mode = self.program.mode
         if model.training != (mode == "train"):
