@@ -17,19 +17,10 @@ BASE = "StitchModule"
 FREE = frozenset({"offset", "arena_bytes"})
 """Facts of the program that are the buffer plan, a Coder's to change."""
 TORCH = {
-    *(
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "no_grad",
-        "inference_mode",
-        "device",
-        "Size",
-        "_foreach_copy_",
-    ),
+    *("empty", "empty_like", "empty_strided", "_foreach_copy_", "no_grad", "inference_mode"),
+    *("device", "Size", "cuda.device", "cuda.current_device", "cuda.is_current_stream_capturing"),
     *("cuda.Stream", "cuda.Event", "cuda.CUDAGraph", "cuda.graph", "cuda.stream", "cuda.synchronize"),
-    *("cuda.current_stream", "cuda.default_stream", "cuda.graph_pool_handle", "cuda.current_device"),
-    *("cuda.device", "cuda.is_current_stream_capturing"),
+    *("cuda.current_stream", "cuda.default_stream", "cuda.graph_pool_handle"),
 }
 METHODS = {
     *("copy_", "view", "view_as", "reshape", "contiguous", "clone", "detach", "record_stream", "data_ptr"),
@@ -44,21 +35,9 @@ ATTRIBUTES = {
     *("cuda_stream", "_stitch", "stitch_program", "training"),
 }
 NAMES = {
-    *(
-        "torch",
-        "aten",
-        "nn",
-        "Path",
-        "__file__",
-        "super",
-        "property",
-        "staticmethod",
-        "isinstance",
-        "type",
-        "id",
-    ),
-    *("float", "int", "bool", "str", "tuple", "list", "dict", "set", "len", "range", "zip", "enumerate"),
-    *("sorted", "reversed", "any", "all", "min", "max", "next", "iter"),
+    *("torch", "aten", "nn", "Path", "__file__", "super", "property", "staticmethod"),
+    *("isinstance", "type", "id", "float", "int", "bool", "str", "tuple", "list", "dict", "set"),
+    *("len", "range", "zip", "enumerate", "sorted", "reversed", "any", "all", "min", "max", "next", "iter"),
 }
 
 
@@ -108,9 +87,9 @@ def _shape(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
     yield from (
         f"line {each.lineno} belongs into `ModelNew`: only it and `aten` stand at the top" for each in others
     )
-    if _facts(model) != _facts(own):
+    if _facts(model) != _facts(own) or len(_stored(tree, "stitch_program")) != 1:
         yield f"`stitch_program` differs in more than {' and '.join(sorted(FREE))}: leave it as it is"
-    if _weights(own) not in map(ast.unparse, ast.walk(model)):
+    if _weights(model) != _weights(own):
         yield f"`__init__` does not begin with `{_weights(own)}`"
     missing = sorted(_launched(own) - _launched(tree))
     yield from (f"the kernel {name} is never called" for name in missing)
@@ -161,6 +140,17 @@ def _refused(node: ast.Attribute, own: set[str], local: set[str], *, whole: bool
         yield f"the attribute `{node.attr}` is not for a host program"
 
 
+def _stored(tree: ast.Module, name: str) -> list[ast.AST]:
+    """Where something of that name is assigned, as a variable or as an attribute."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Store)
+        and (node.id if isinstance(node, ast.Name) else node.attr) == name
+    ]
+
+
 def _stored_on_self(tree: ast.Module) -> set[str]:
     stored = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
     return {node.attr for node in stored if ast.unparse(node.value) == "self"}
@@ -205,9 +195,9 @@ def _facts(model: ast.ClassDef) -> str:
 
 
 def _weights(model: ast.ClassDef) -> str:
-    """The statement by which the module takes the reference's weights."""
-    made = next(n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-    return ast.unparse(made.body[0])
+    """The statement by which the module takes the reference's weights: the first of its ``__init__``."""
+    made = [n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
+    return ast.unparse(made[0].body[0]) if len(made) == 1 else ""
 
 
 def _launched(tree: ast.AST) -> set[str]:

@@ -76,6 +76,15 @@ def test_orders_buffers_streams_and_graphs_are_a_coders_to_choose(text: str) -> 
         (changed('mode="train"', 'mode="eval"'), "`stitch_program` differs"),
         (changed("class ModelNew(StitchModule)", "class ModelNew(nn.Module)"), r"no `class ModelNew\(Stitch"),
         (changed("super().__init__(", "print("), "`__init__` does not begin"),
+        (
+            changed("    def __init__(", "    stitch_program: object = None\n\n    def __init__("),
+            "`stitch_program` differs",
+        ),
+        (changed(FIRST, f"self.stitch_program = None\n        {FIRST}"), "`stitch_program` differs"),
+        (
+            changed("super().__init__(", "self.known = 1\n        super().__init__("),
+            "`__init__` does not begin",
+        ),
         (f"SIDE = 3\n{OWN}", "line 1 belongs into `ModelNew`"),
         (f"{OWN}\ndef later(x):\n    return x\n", "belongs into `ModelNew`"),
         (changed(FIRST, f"{FIRST}\n        # ... rest unchanged"), "left out"),
