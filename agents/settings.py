@@ -19,7 +19,6 @@ class _Table(BaseModel):
         extra="forbid",
         defer_build=True,
         validate_default=True,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
     )
 

@@ -1,14 +1,17 @@
 """How fluid the screen stays: first paint, a flood of streamed code, a long journal; and the naive ways.
 
 ``python benchmarks/screen.py [SECONDS]`` writes ``benchmarks/results/screen.json``.  A stall is the longest
-time for which the screen's event loop did not come round, beyond the pause that was asked for.
+time for which the screen's event loop did not come round, beyond the pause that was asked for.  Each figure
+is of a process of its own, so that none has the memory of another; modules are compiled, as pip leaves them.
 """
 
 import asyncio
+import json
 import os
 import pty
 import select
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -42,6 +45,7 @@ from stitch_tui.view.drafts import Drafts
 
 SIZE = (120, 40)
 BEAT_S = 0.005
+PAINTS = 7
 DELTAS_A_SECOND = 2000
 LINES_A_DELTA = 2
 NAIVE_LINES = {"RichLog": 20_000, "TextArea": 300}
@@ -196,19 +200,19 @@ def first_paint(*words: str) -> float:
 
 
 def paints(*words: str) -> dict[str, Any]:
-    """Five of them."""
-    times = sorted(first_paint(*words) for _ in range(5))
-    return {"median": times[2], "all": times}
+    """`PAINTS` of them, after one that leaves compiled modules and a warm disk."""
+    first_paint(*words)
+    times = sorted(first_paint(*words) for _ in range(PAINTS))
+    return {"median": statistics.median(times), "all": times}
 
 
 @contextmanager
 def in_terminal(folder: str, *words: str) -> Iterator[tuple[int, float]]:
     ours, theirs = pty.openpty()
-    environment = os.environ | {"PYTHONPATH": str(provenance.ROOT), "TERM": "xterm-256color"}
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "stitch_tui", *words],
-        cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        cwd=folder, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     try:
@@ -219,21 +223,53 @@ def in_terminal(folder: str, *words: str) -> Iterator[tuple[int, float]]:
         os.close(ours)
 
 
-async def main() -> None:
+def environment() -> dict[str, str]:
+    """A terminal's, for a stitch whose modules are compiled."""
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    cache = Path(tempfile.gettempdir()) / f"stitch-bytecode-{os.getuid()}"
+    return ours | {
+        "PYTHONPATH": str(provenance.ROOT),
+        "PYTHONPYCACHEPREFIX": str(cache),
+        "TERM": "xterm-256color",
+    }
+
+
+def alone(what: str, *words: object) -> dict[str, float]:
+    """The figures of one measurement, made in a new process."""
+    command = [sys.executable, __file__, "--alone", what, *map(str, words)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment())
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def measure(what: str, *words: str) -> dict[str, float]:
+    """One measurement in this process, as the commands that show a screen are set up."""
+    garbage.settle()
+    if what == "stream":
+        return asyncio.run(streaming(float(words[0])))
+    if what == "journal":
+        return asyncio.run(journal(int(words[0])))
+    return asyncio.run(naive(words[0], int(words[1])))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--alone"]:
+        print(json.dumps(measure(*sys.argv[2:])))
+        return
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
-    garbage.settle()  # as the commands that show a screen do
+    began_at = os.getloadavg()[0]
     result = {
         "first_paint_s": {"view": paints("view"), "start": paints()},
-        "stream": await streaming(seconds),
-        "journal_5000": await journal(5000),
-        "journal_100000": await journal(100_000),
-        "naive": {kind: await naive(kind, lines) for kind, lines in NAIVE_LINES.items()},
+        "stream": alone("stream", seconds),
+        "journal_5000": alone("journal", 5000),
+        "journal_100000": alone("journal", 100_000),
+        "naive": {kind: alone("naive", kind, lines) for kind, lines in NAIVE_LINES.items()},
     }
     about = {
         "commit": provenance.commit(),
         "machine": provenance.processor(),
         "versions": provenance.versions("textual"),
-        "load": os.getloadavg()[0],
+        "load": {"before": began_at, "after": os.getloadavg()[0]},
         "deltas_a_second": DELTAS_A_SECOND,
         "lines_a_delta": LINES_A_DELTA,
     }
@@ -241,4 +277,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

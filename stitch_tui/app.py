@@ -119,6 +119,7 @@ class StitchApp(App[None]):
         self._settings, self._git = settings.ui, settings.git
         self._faults = theming.register(self)
         self._told = (0, False)
+        self._begin_in(self._settings.theme)
 
     @property
     def session(self) -> SessionScreen | None:
@@ -132,7 +133,8 @@ class StitchApp(App[None]):
         return self._first
 
     def on_mount(self) -> None:
-        self.use_theme(self._settings.theme)
+        if self.theme != self._settings.theme:
+            self._miss_theme(self._settings.theme)
         self.set_keymap(self._settings.keymap)
         for fault in self._faults:
             self.notify(fault, title="theme", severity="warning", markup=False)
@@ -149,7 +151,16 @@ class StitchApp(App[None]):
             self.theme = name
             return
         self.theme = theming.DEFAULT
+        self._miss_theme(name)
+
+    def _miss_theme(self, name: str) -> None:
         self.notify(f"no theme {name}; see `stitch themes`", severity="warning", markup=False)
+
+    def _begin_in(self, theme: str) -> None:
+        """Take a theme before any style is parsed: one that comes later has all of them parsed again."""
+        self.set_reactive(App.theme, theme if theme in self.available_themes else theming.DEFAULT)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self._refresh_truecolor_filter(self.ansi_theme)
 
     async def _watch_themes(self) -> None:
         async for _ in theming.changes():

@@ -158,6 +158,44 @@ def test_a_flood_is_drawn_at_its_end_and_leaves_the_past() -> None:
     run(look())
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_stream_without_end_keeps_its_latest_lines_and_their_numbers(follows: bool) -> None:
+    async def look() -> None:
+        async with shown(beginning(), size=(100, 30)) as screen:
+            board, code = screen.screen_below.board, screen.screen.query_one(CodeView)
+            for begin in range(0, 30_000, 3_000):
+                text = "".join(f"int v{n};\n" for n in range(begin, begin + 3_000))
+                board.add(events.CoderDelta(subtask="s01", text=text))
+                if begin == 18_000 and not follows:
+                    code.scroll_to(y=14_000, animate=False, immediate=True, force=True)
+                    read = code.render_line(0).text
+                screen.screen.draw()
+            await screen.pilot.pause()
+            assert 0 < board.stream.dropped == 30_000 - code.virtual_size.height
+            shown_line = code.render_line(0 if not follows else code.size.height - 1).text
+            assert (shown_line == read) if not follows else ("30000 + int v29999;" in shown_line), shown_line
+            assert "v29999" in screen.screen.query_one(CoderPane).text
+
+    run(look())
+
+
+@pytest.mark.parametrize("size", [(100, 30), (300, 60)])
+def test_a_stream_that_outran_the_screen_goes_on_where_it_is(size: tuple[int, int]) -> None:
+    async def look() -> None:
+        async with shown(beginning(), size=size) as screen:
+            board, code = screen.screen_below.board, screen.screen.query_one(CodeView)
+            for begin in (0, 100_000):
+                text = "".join(f"int v{n};\n" for n in range(begin, begin + 100_000))
+                board.add(events.CoderDelta(subtask="s01", text=text))
+                for _ in range(5):
+                    screen.screen.draw()
+            await screen.pilot.pause()
+            assert code.virtual_size.height == len(board.stream.lines)
+            assert "200000 + int v199999;" in code.render_line(code.size.height - 1).text
+
+    run(look())
+
+
 def test_a_proposal_that_appears_while_typing_eats_no_key() -> None:
     async def write() -> None:
         async with shown(beginning()[:2]) as screen:
