@@ -66,7 +66,7 @@ def test_later_layers_win_and_each_value_knows_its_origin(project: Path) -> None
         ("[limits]\nminutes = \n", "stitch.toml:2:11: not TOML"),
         ("[limits]\nminutes = [1,\n", "stitch.toml:2:14: not TOML"),
         (b"[limits]\n# \xff\n", "stitch.toml:2: not UTF-8"),
-        ("# " + "x" * 1_000_000, "stitch.toml: a configuration file of 1,000,002 bytes"),
+        ("# " + "x" * 1_000_000, "stitch.toml: cannot read the configuration: more than 1,000,000 bytes"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_one_line_with_its_place(project: Path, text: str | bytes, said: str) -> None:
