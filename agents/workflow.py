@@ -15,6 +15,7 @@ from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
+from stitch_tui.agents.plan_outline import outline
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
@@ -204,9 +205,12 @@ class Workflow:
         async with self._gates.step(id):
             failed = self._subtask(id)
             reason = route.route(self._session, failed, self._settings).reason
+            before = outline(self._session)
             plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
             if plan is None:
                 return Route(Next.GIVE_UP, reason)
+            if outline(self._session) != before:  # a human's changes are not in it
+                return Route(Next.REPLAN, "the plan was edited meanwhile")
             self._record.emit(events.PlanUpdated(plan=plan))
         return route.replaced(failed, plan, reason)
 

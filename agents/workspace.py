@@ -4,6 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from stitch_tui.agents import plan_file, plan_outline
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
 from stitch_tui.tools.atomic_write import replace_file, writing
@@ -14,6 +15,7 @@ from stitch_tui.tools.history import PROGRAM, Commit, History, Iteration, Starte
 from stitch_tui.tools.history.folders import work_folder
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.reference import ReferenceSummary
+from stitch_tui.tools.regular_file import LARGEST_SOURCE_BYTES, read_regular
 from stitch_tui.tools.verdict import Timing, Verdict
 
 
@@ -51,7 +53,7 @@ class Workspace:
         """A subtask's ``.cu`` as a person left it; empty when it is the engine's, or was judged already."""
         path = self.kernel_path(subtask.id)
         try:
-            data = path.read_bytes()
+            data = read_regular(path, LARGEST_SOURCE_BYTES)
         except OSError:
             return ""
         known = [*session.attempts_of(subtask.id), session.best_of(subtask)]
@@ -62,6 +64,27 @@ class Workspace:
         }
         text = data.decode(errors="replace")
         return "" if data == self._written.get(path) or text in sources or not text.strip() else text
+
+    def read_plan(self) -> bytes | None:
+        """The session's ``plan.toml`` as it lies there; None where there is none to read."""
+        try:
+            return read_regular(self.folder / plan_file.NAME, LARGEST_SOURCE_BYTES)
+        except OSError:
+            return None
+
+    def write_plan(self, session: Session) -> bytes:
+        """Write the session's ``plan.toml`` as things stand, for a human to edit; its bytes."""
+        data = self._plan(self._bundle(session), session)
+        self._put(self.folder / plan_file.NAME, data, "cannot write the plan")
+        return data
+
+    def _plan(self, bundle: dict[str, bytes], session: Session) -> bytes:
+        return plan_file.written(bundle[plan_file.NAME], plan_outline.outline(session))
+
+    @property
+    def person(self) -> str:
+        """The name of the project's user; empty when git does not know it."""
+        return self._history.person
 
     def kernel_path(self, subtask: str) -> Path:
         """Where a subtask's ``.cu`` lies for a human to edit."""
@@ -86,7 +109,10 @@ class Workspace:
             )
             plan = session.plan.model_copy(update={"subtasks": subtasks})
             session = session.model_copy(update={"plan": plan})
-        for name, data in self._bundle(session, session.iterations[-1]).items():
+        files = self._bundle(session, session.iterations[-1])
+        if only is None:
+            files[plan_file.NAME] = self._plan(files, session)
+        for name, data in files.items():
             self._put(folder / name, data, "cannot write the stitched program")
         return folder
 
@@ -138,7 +164,7 @@ class Workspace:
         kept = [s.region for s in _subtasks(session) if s.best is not None]
         return coverage(self._graph, kept).share
 
-    def _bundle(self, session: Session, attempt: Attempt) -> dict[str, bytes]:
+    def _bundle(self, session: Session, attempt: Attempt | None = None) -> dict[str, bytes]:
         """The program with the best kernels, and the attempt in the place of its own subtask's."""
         kernels = tuple(self._kernel(session, subtask, attempt) for subtask in _subtasks(session))
         return render(
@@ -152,13 +178,13 @@ class Workspace:
                     origin=self._summary.path,
                 ),
                 **dict(self._layout),
-                verdict=attempt.verdict if not attempt.subtask else None,
+                verdict=attempt.verdict if attempt and not attempt.subtask else None,
                 session=self._session,
             )
         )
 
-    def _kernel(self, session: Session, subtask: Subtask, attempt: Attempt) -> Kernel:
-        own = attempt.subtask == subtask.id and attempt.candidate is not None
+    def _kernel(self, session: Session, subtask: Subtask, attempt: Attempt | None) -> Kernel:
+        own = attempt is not None and attempt.subtask == subtask.id and attempt.candidate is not None
         chosen = attempt if own else session.best_of(subtask)
         candidate = chosen.candidate if chosen else None
         return Kernel(

@@ -68,6 +68,12 @@ def identity(repository: Repository, author: str = "") -> Identity:
     }
 
 
+def person(repository: Repository) -> str:
+    """Name of the repository's user; empty when git does not know it."""
+    known = _configured(repository, "AUTHOR")
+    return "" if known == FALLBACK_IDENTITY else known[0]
+
+
 def _configured(repository: Repository, role: str) -> tuple[str, str]:
     # useConfigOnly: without it git invents root@host, which nobody configured
     answer = repository.ask("-c", "user.useConfigOnly=true", "var", f"GIT_{role}_IDENT")
