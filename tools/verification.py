@@ -9,13 +9,12 @@
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stitch_tui.tools import launches
+from stitch_tui.tools import launches, scratch
 from stitch_tui.tools.addressed import presentable
 from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Cuda, Json, OnEvent
 from stitch_tui.tools.build_cache import key_of
@@ -137,8 +136,8 @@ class _Verification:
         self._name_by(module, *kernels.values())
         try:
             if self._screened(module):
-                with tempfile.TemporaryDirectory(prefix="stitch-kernels-") as folder:
-                    await self._module(module, kernels, small_shapes, Path(folder))
+                with scratch.folder("stitch-kernels-") as folder:
+                    await self._module(module, kernels, small_shapes, folder)
         except EnvironmentFault as fault:
             return self.draft.ended(Category.ENVIRONMENT, str(fault))
         return self.draft.concluded()
