@@ -14,12 +14,10 @@ from typing import Any, Literal
 
 from stitch_tui.agents import events
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.settings import Autonomy, Settings
+from stitch_tui.agents.settings import Action, Autonomy, Settings
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.errors import Denied, LimitReached
 from stitch_tui.tools.iteration import Outcome
-
-Action = Literal["write", "build", "run", "commit", "network"]
 
 
 class Overtaken(Exception):

@@ -34,6 +34,10 @@ class Autonomy(StrEnum):
     AUTO = "auto"
 
 
+Action = Literal["write", "build", "run", "commit", "network"]
+"""What a rule may deny a run."""
+
+
 class ReferenceSettings(_Table):
     path: str = ""
     """The reference: file.py, file.py:Class or pkg.mod:Class."""
@@ -89,8 +93,8 @@ class LimitSettings(_Table):
 class AutonomySettings(_Table):
     mode: Autonomy = Autonomy.ASK_PLAN
     """ask-each, ask-plan or auto; `stitch --auto` runs as auto."""
-    deny: tuple[str, ...] = ()
-    """Actions that are never taken, in any mode: build, run, commit, network."""
+    deny: tuple[Action, ...] = ()
+    """Actions that are never taken, in any mode: write, build, run, commit, network."""
 
 
 class DeviceSettings(_Table):

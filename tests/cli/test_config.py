@@ -115,6 +115,8 @@ def test_a_variable_that_names_no_setting_is_an_error(project: Path) -> None:
 def test_a_variable_with_a_wrong_value_is_named(project: Path) -> None:
     said = error_of(project, "", STITCH_LIMITS__MINUTES="soon")
     assert said.startswith('STITCH_LIMITS__MINUTES: limits.minutes = "soon" is not allowed')
+    said = error_of(project, "", STITCH_AUTONOMY__DENY="commit,nettwork")
+    assert said.endswith("is not allowed: it should be 'write', 'build', 'run', 'commit' or 'network'")
 
 
 def test_variables_are_read_as_their_setting_needs(project: Path) -> None:
