@@ -71,7 +71,8 @@ async def verify_region(
         time_it: measure a correct candidate where there is a GPU.
         becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word, and
             what it accepts is profiled.
-        on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.
+        on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.  A
+            stage that is announced again begins anew, and its trials with it.
 
     Raises:
         StitchError: the reference or the judge is at fault, never the candidate.
@@ -314,7 +315,8 @@ class _Verification:
             return False
         params = {"target": self.target, "runner": runner, "trials": trials}
         report = await unless_killed(
-            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event)
+            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self.on_event),
+            lambda: self._stage(stage),
         )
         findings = [Finding.model_validate(finding) for finding in report["findings"]]
         located = await self._located(build, report["raw"])
