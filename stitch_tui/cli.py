@@ -176,7 +176,7 @@ def _has_screen() -> bool:
 
 def _opened() -> int:
     """Show the session of this directory's engine, or the start screen, until the viewer leaves."""
-    garbage.expect_little()
+    garbage.rest()
     from stitch_tui import app as screens
     from stitch_tui.agents.presence import running
     from stitch_tui.config import load

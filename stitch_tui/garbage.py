@@ -10,12 +10,13 @@ YOUNG, MIDDLE, OLD = 5_000, 20, 1_000
 """Allocations, then collections of the generation before, between two collections of each."""
 
 
-def expect_little() -> None:
-    """For a process that is about to show a screen: importing one makes no garbage, but many objects."""
-    gc.set_threshold(YOUNG, MIDDLE, OLD)
+def rest() -> None:
+    """Collect nothing until `settle`: importing a screen makes many objects, and no garbage."""
+    gc.disable()
 
 
 def settle() -> None:
     """What there is stays: call it once, when all modules are imported."""
-    expect_little()
     gc.freeze()
+    gc.set_threshold(YOUNG, MIDDLE, OLD)
+    gc.enable()

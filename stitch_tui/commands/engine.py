@@ -97,7 +97,7 @@ def view(
 
     path = journal_of(Path.cwd(), session)
     if not json and sys.stdin.isatty() and sys.stdout.isatty():
-        garbage.expect_little()
+        garbage.rest()
         from stitch_tui.app import show
         from stitch_tui.config import load
         from stitch_tui.link import JournalFeed
