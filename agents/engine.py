@@ -227,7 +227,6 @@ class _Engine:
         )
         self._ledger = Ledger(self._record, workspace, self._gates)
         self._ledger.mend()
-        self._control.begin(graph, self._ledger)
         brief = PlanBrief(
             graph=times.planned,
             source=opened.summary.source,
@@ -237,6 +236,7 @@ class _Engine:
             hardware=hardware(opened.device),
             system=system_text(times.trace),
         )
+        self._control.begin(brief.graph, brief.peaks, self._ledger)
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
         plan = PlanByHand(self._record, self._gates, workspace, self._control.carry_out)
         hand = Hand(self._record, self._gates, workspace, plan)

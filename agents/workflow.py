@@ -20,7 +20,8 @@ from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.state import Author, Candidate, Plan, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.weighing import weighed
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -70,7 +71,7 @@ class Workflow:
     async def _plan(self) -> None:
         async with self._gates.step():
             plan = await self._cast.planner.plan(self._brief)
-        self._record.emit(events.PlanProposed(plan=plan))
+        self._record.emit(events.PlanProposed(plan=self._weighed(plan)))
 
     async def _work(self) -> None:
         """Judge what a human wrote, solve what is approved and stitch it, until nothing is left to do."""
@@ -211,8 +212,11 @@ class Workflow:
                 return Route(Next.GIVE_UP, reason)
             if outline(self._session) != before:  # a human's changes are not in it
                 return Route(Next.REPLAN, "the plan was edited meanwhile")
-            self._record.emit(events.PlanUpdated(plan=plan))
+            self._record.emit(events.PlanUpdated(plan=self._weighed(plan)))
         return route.replaced(failed, plan, reason)
+
+    def _weighed(self, plan: Plan) -> Plan:
+        return weighed(plan, self._brief.graph, self._brief.peaks)
 
     # integrate ----------------------------------------------------------------------------------
 
