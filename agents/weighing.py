@@ -20,7 +20,8 @@ def weighed(plan: Plan, graph: Graph, peaks: Peaks | None) -> Plan:
 
 
 def _weighed(subtask: Subtask, graph: Graph, share: dict[str, float], peaks: Peaks | None) -> Subtask:
-    region, figures = subtask.region, {}
+    region = subtask.region
+    figures: dict[str, object] = {}
     if not region.outputs:  # nothing that a kernel computes
         return subtask
     if subtask.share is None:
