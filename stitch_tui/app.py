@@ -21,6 +21,7 @@ from stitch_tui import garbage, theming
 from stitch_tui.agents import journal
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
+from stitch_tui.key_order import KeysInOrder
 from stitch_tui.link import EngineFeed, Feed
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.tools.errors import ExitCode, StitchError
@@ -87,7 +88,7 @@ class Orders(Provider):
         await app.do(name)
 
 
-class StitchApp(App[None]):
+class StitchApp(KeysInOrder):
     """stitch on a terminal.
 
     Args:
