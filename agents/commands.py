@@ -14,7 +14,7 @@ Text = Annotated[str, Field(max_length=10_000)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class _Command(_Line):

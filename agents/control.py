@@ -11,8 +11,10 @@ from stitch_tui.agents.plan_edits import Refused, named
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.settings import Autonomy
 from stitch_tui.agents.state import Plan, Subtask, SubtaskState
+from stitch_tui.agents.weighing import weighed
 from stitch_tui.tools.errors import Denied, StitchError
 from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.roofline import Peaks
 
 NOW, NEXT, AFTER = "now", "before the next build, launch or commit", "after the current step"
 WHO = "human"
@@ -24,11 +26,12 @@ class Control:
     def __init__(self, record: Record, gates: Gates) -> None:
         self._record, self._gates = record, gates
         self._graph: Graph | None = None
+        self._peaks: Peaks | None = None
         self._ledger: Ledger | None = None
 
-    def begin(self, graph: Graph, ledger: Ledger) -> None:
-        """From now on there is a program to plan for."""
-        self._graph, self._ledger = graph, ledger
+    def begin(self, graph: Graph, peaks: Peaks | None, ledger: Ledger) -> None:
+        """From now on there is a program to plan for, on a device with these peaks."""
+        self._graph, self._peaks, self._ledger = graph, peaks, ledger
 
     def carry_out(self, command: commands.Command) -> Reply:
         """Do what `command` says; the reply tells when it takes effect, or why it is refused."""
@@ -185,7 +188,8 @@ class Control:
 
     def _replan(self, plan: Plan, action: str, subtask: str) -> str:
         self._decide(action, subtask)
-        self._record.emit(events.PlanUpdated(plan=plan))
+        known = weighed(plan, self._graph, self._peaks) if self._graph else plan
+        self._record.emit(events.PlanUpdated(plan=known))
         return NOW if self._gates.working_on != subtask else "with its next attempt"
 
     def _leave(self, subtask: Subtask, reason: str) -> None:

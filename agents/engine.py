@@ -17,6 +17,7 @@ from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.interruption import Interruption, interruptible
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.ledger import Ledger
+from stitch_tui.agents.plan_by_hand import PlanByHand
 from stitch_tui.agents.presence import Presence
 from stitch_tui.agents.profile import measured_reference
 from stitch_tui.agents.prompt_text import hardware, system_text
@@ -225,7 +226,6 @@ class _Engine:
         )
         self._ledger = Ledger(self._record, workspace, self._gates)
         self._ledger.mend()
-        self._control.begin(graph, self._ledger)
         brief = PlanBrief(
             graph=times.planned,
             source=opened.summary.source,
@@ -235,8 +235,10 @@ class _Engine:
             hardware=hardware(opened.device, opened.peaks),
             system=system_text(times.trace),
         )
+        self._control.begin(brief.graph, brief.peaks, self._ledger)
         verifier = self._parts.verifier(self._workbench, graph, self._record, self._gates)
-        hand = Hand(self._record, self._gates, workspace)
+        plan = PlanByHand(self._record, self._gates, workspace, self._control.carry_out)
+        hand = Hand(self._record, self._gates, workspace, plan)
         workflow = Workflow(
             self._record, brief, workspace, roles, verifier, self._gates, hand, self._settings
         )

@@ -14,12 +14,10 @@ from typing import Any, Literal
 
 from stitch_tui.agents import events
 from stitch_tui.agents.record import Record
-from stitch_tui.agents.settings import Autonomy, Settings
+from stitch_tui.agents.settings import Action, Autonomy, Settings
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.tools.errors import Denied, LimitReached
 from stitch_tui.tools.iteration import Outcome
-
-Action = Literal["write", "build", "run", "commit", "network"]
 
 
 class Overtaken(Exception):
@@ -157,12 +155,17 @@ class Gates:
         if step is None:
             return
         if subtask not in (None, step.subtask):
-            step.generation = self._record.session.generation
+            self.carry_on()
             return
         step.cause = step.cause or cause
         if now and not step.cancelled:
             step.cancelled = True
             step.task.cancel()
+
+    def carry_on(self) -> None:
+        """The step that runs goes on in the generation that has begun."""
+        if self._step is not None:
+            self._step.generation = self._record.session.generation
 
     def end(self, cause: Stopped | Denied) -> None:
         """End the run: nothing passes any more."""

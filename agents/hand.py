@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 from stitch_tui.agents import events
 from stitch_tui.agents.gates import Gates, Redirected
+from stitch_tui.agents.plan_by_hand import PlanByHand
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.workspace import Workspace
 
@@ -22,8 +23,8 @@ LOOKS_MS = 1000
 class Hand:
     """Compares the session's files with what the engine wrote: an edit is what differs, however it came."""
 
-    def __init__(self, record: Record, gates: Gates, workspace: Workspace) -> None:
-        self._record, self._gates, self._workspace = record, gates, workspace
+    def __init__(self, record: Record, gates: Gates, workspace: Workspace, plan: PlanByHand) -> None:
+        self._record, self._gates, self._workspace, self._plan = record, gates, workspace, plan
         self._taken: dict[str, str] = {}
 
     @asynccontextmanager
@@ -48,6 +49,7 @@ class Hand:
             text = self._workspace.edited(self._record.session, subtask)
             if text and text != self._taken.get(subtask.id):
                 self._take(subtask.id, text, now=now)
+        self._plan.look(now=now)
 
     def _take(self, subtask: str, text: str, *, now: bool) -> None:
         self._taken[subtask] = self._gates.by_hand[subtask] = text

@@ -19,7 +19,6 @@ class _Table(BaseModel):
         extra="forbid",
         defer_build=True,
         validate_default=True,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
     )
 
@@ -33,6 +32,10 @@ class Autonomy(StrEnum):
     ASK_EACH = "ask-each"
     ASK_PLAN = "ask-plan"
     AUTO = "auto"
+
+
+Action = Literal["write", "build", "run", "commit", "network"]
+"""What a rule may deny a run."""
 
 
 class ReferenceSettings(_Table):
@@ -92,8 +95,8 @@ class LimitSettings(_Table):
 class AutonomySettings(_Table):
     mode: Autonomy = Autonomy.ASK_PLAN
     """ask-each, ask-plan or auto; `stitch --auto` runs as auto."""
-    deny: tuple[str, ...] = ()
-    """Actions that are never taken, in any mode: build, run, commit, network."""
+    deny: tuple[Action, ...] = ()
+    """Actions that are never taken, in any mode: write, build, run, commit, network."""
 
 
 class DeviceSettings(_Table):

@@ -15,11 +15,13 @@ from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
+from stitch_tui.agents.plan_outline import outline
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
 from stitch_tui.agents.settings import Settings
-from stitch_tui.agents.state import Author, Candidate, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.state import Author, Candidate, Plan, Session, Status, Subtask, SubtaskState
+from stitch_tui.agents.weighing import weighed
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import ExitCode, LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -72,7 +74,7 @@ class Workflow:
         async with self._gates.step():
             plan = await self._cast.planner.plan(self._brief)
         planned = host_route.planned(plan, self._settings, self._session.device)
-        self._record.emit(events.PlanProposed(plan=planned))
+        self._record.emit(events.PlanProposed(plan=self._weighed(planned)))
 
     async def _work(self) -> None:
         """Judge what a human wrote, solve what is approved and stitch it, until nothing is left to do."""
@@ -169,11 +171,17 @@ class Workflow:
         async with self._gates.step(id):
             failed = self._subtask(id)
             reason = self._route(id).reason
+            before = outline(self._session)
             plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
             if plan is None:
                 return Route(Next.GIVE_UP, reason)
-            self._record.emit(events.PlanUpdated(plan=plan))
+            if outline(self._session) != before:  # a human's changes are not in it
+                return Route(Next.REPLAN, "the plan was edited meanwhile")
+            self._record.emit(events.PlanUpdated(plan=self._weighed(plan)))
         return route.replaced(failed, plan, reason)
+
+    def _weighed(self, plan: Plan) -> Plan:
+        return weighed(plan, self._brief.graph, self._brief.peaks)
 
     # integrate ----------------------------------------------------------------------------------
 

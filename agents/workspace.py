@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from stitch_tui.agents import plan_file, plan_outline
 from stitch_tui.agents.state import Candidate, Session, Subtask
 from stitch_tui.agents.state import Iteration as Attempt
 from stitch_tui.tools.atomic_write import replace_file, writing
@@ -22,6 +23,7 @@ from stitch_tui.tools.history import PROGRAM, Commit, History, Iteration, Starte
 from stitch_tui.tools.history.folders import work_folder
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.reference import ReferenceSummary
+from stitch_tui.tools.regular_file import LARGEST_SOURCE_BYTES, read_regular
 from stitch_tui.tools.verdict import Timing, Verdict
 
 
@@ -59,7 +61,7 @@ class Workspace:
         """A subtask's file as a person left it; empty when it is the engine's, or was judged already."""
         path = self.path_of(subtask)
         try:
-            data = path.read_bytes()
+            data = read_regular(path, LARGEST_SOURCE_BYTES)
         except OSError:
             return ""
         known = [*session.attempts_of(subtask.id), session.best_of(subtask)]
@@ -74,6 +76,27 @@ class Workspace:
     def path_of(self, subtask: Subtask) -> Path:
         """Where a subtask's candidate lies for a human to edit."""
         return self.folder / subtask.file
+
+    def read_plan(self) -> bytes | None:
+        """The session's ``plan.toml`` as it lies there; None where there is none to read."""
+        try:
+            return read_regular(self.folder / plan_file.NAME, LARGEST_SOURCE_BYTES)
+        except OSError:
+            return None
+
+    def write_plan(self, session: Session) -> bytes:
+        """Write the session's ``plan.toml`` as things stand, for a human to edit; its bytes."""
+        data = self._plan(self._bundle(session), session)
+        self._put(self.folder / plan_file.NAME, data, "cannot write the plan")
+        return data
+
+    def _plan(self, bundle: dict[str, bytes], session: Session) -> bytes:
+        return plan_file.written(bundle[plan_file.NAME], plan_outline.outline(session))
+
+    @property
+    def person(self) -> str:
+        """The name of the project's user; empty when git does not know it."""
+        return self._history.person
 
     def _put(self, path: Path, data: bytes, what: str) -> None:
         with writing(path, what):
@@ -91,7 +114,8 @@ class Workspace:
                 all of them.
         """
         if only is None:
-            return self._write(self.folder, self._bundle(session, session.iterations[-1]))
+            files = self._bundle(session, session.iterations[-1])
+            return self._write(self.folder, files | {plan_file.NAME: self._plan(files, session)})
         return self._write(self.folder / "part", self._bundle(_with_best_of(session, only)))
 
     def write_replaced(self, session: Session) -> Path:

@@ -5,10 +5,10 @@ The top-level folders ``agents/``, ``tools/`` and ``themes/`` of a checkout are 
 place; in a bare checkout the lines below add the checkout's root to this package's search path.
 """
 
-from pathlib import Path
+import os
 
 __version__ = "0.1.0"
 
-_root = Path(__file__).resolve().parent.parent
-if (_root / "pyproject.toml").is_file() and (_root / "agents" / "__init__.py").is_file():
-    __path__.append(str(_root))
+_root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if all(os.path.isfile(os.path.join(_root, part)) for part in ("pyproject.toml", "agents/__init__.py")):
+    __path__.append(_root)

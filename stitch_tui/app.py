@@ -22,6 +22,7 @@ from stitch_tui.agents import journal
 from stitch_tui.agents.events import Citation
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
+from stitch_tui.key_order import KeysInOrder
 from stitch_tui.link import EngineFeed, Feed
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.tools.errors import ExitCode, StitchError
@@ -89,7 +90,7 @@ class Orders(Provider):
         await app.do(name)
 
 
-class StitchApp(App[None]):
+class StitchApp(KeysInOrder):
     """stitch on a terminal.
 
     Args:
@@ -122,6 +123,7 @@ class StitchApp(App[None]):
         self._embedding = settings.models.embedding
         self._faults = theming.register(self)
         self._told = (0, False)
+        self._begin_in(self._settings.theme)
 
     @property
     def session(self) -> SessionScreen | None:
@@ -135,7 +137,8 @@ class StitchApp(App[None]):
         return self._first
 
     def on_mount(self) -> None:
-        self.use_theme(self._settings.theme)
+        if self.theme != self._settings.theme:
+            self._miss_theme(self._settings.theme)
         self.set_keymap(self._settings.keymap)
         for fault in self._faults:
             self.notify(fault, title="theme", severity="warning", markup=False)
@@ -152,7 +155,16 @@ class StitchApp(App[None]):
             self.theme = name
             return
         self.theme = theming.DEFAULT
+        self._miss_theme(name)
+
+    def _miss_theme(self, name: str) -> None:
         self.notify(f"no theme {name}; see `stitch themes`", severity="warning", markup=False)
+
+    def _begin_in(self, theme: str) -> None:
+        """Take a theme before any style is parsed: one that comes later has all of them parsed again."""
+        self.set_reactive(App.theme, theme if theme in self.available_themes else theming.DEFAULT)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self._refresh_truecolor_filter(self.ansi_theme)
 
     async def _watch_themes(self) -> None:
         async for _ in theming.changes():

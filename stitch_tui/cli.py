@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stitch_tui import __version__
+from stitch_tui import __version__, garbage
 from stitch_tui.commands import (
     ctl,
     docs,
@@ -176,6 +176,7 @@ def _has_screen() -> bool:
 
 def _opened() -> int:
     """Show the session of this directory's engine, or the start screen, until the viewer leaves."""
+    garbage.rest()
     from stitch_tui import app as screens
     from stitch_tui.agents.presence import running
     from stitch_tui.config import load

@@ -10,17 +10,23 @@ from typing import Any
 from pydantic import BaseModel
 
 from stitch_tui.agents.settings import Settings
+from stitch_tui.tools.field_docs import sentences
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its path, built-in value and the sentence that documents it."""
+    """One setting: its path, built-in value and the sentence that documents it, `text`."""
 
     path: Path
     default: Any
-    text: str
+    table: type[BaseModel]
+    """The class that it is a field of."""
+
+    @property
+    def text(self) -> str:
+        return sentences(self.table).get(self.path[-1], "")
 
     @property
     def is_mapping(self) -> bool:
@@ -82,9 +88,9 @@ def value_from_text(setting: Setting, text: str) -> Any:
 
 
 def _settings(table: BaseModel, path: Path) -> Iterator[Setting]:
-    for name, field in type(table).model_fields.items():
+    for name in type(table).model_fields:
         value = getattr(table, name)
         if isinstance(value, BaseModel):
             yield from _settings(value, (*path, name))
         else:
-            yield Setting((*path, name), value, field.description or "")
+            yield Setting((*path, name), value, type(table))

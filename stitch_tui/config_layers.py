@@ -1,8 +1,6 @@
 """The layers of settings as flat values, each with its place: a file, the environment, flags."""
 
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from stitch_tui.config_fields import Path as Key
 from stitch_tui.config_fields import Setting, catalogue, nearest, owner, tables, value_from_text
 from stitch_tui.toml_text import places, render
 from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.regular_file import read_regular
 
 PREFIX = "STITCH_"
 SIZE_LIMIT = 1_000_000
@@ -47,28 +46,13 @@ def read(path: Path) -> bytes:
         UsageError: it is there and cannot be read, is no regular file, or is far too long.
     """
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            status = os.fstat(file.fileno())
-            regular = stat.S_ISREG(status.st_mode)
-            content = file.read(SIZE_LIMIT + 1) if regular else b""
+        return read_regular(path, SIZE_LIMIT)
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise UsageError(
             "cannot read the configuration", where=str(path), why=error.strerror or str(error)
         ) from error
-    if not regular:
-        raise UsageError("cannot read the configuration", where=str(path), why="not a regular file")
-    if len(content) > SIZE_LIMIT:
-        raise UsageError(
-            f"a configuration file of {max(status.st_size, len(content)):,} bytes", where=str(path)
-        )
-    return content
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """A pipe would be waited for until somebody writes."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def file_values(path: Path, layer: Layer, content: bytes | None = None) -> Values:

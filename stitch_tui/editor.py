@@ -5,9 +5,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from stitch_tui.tools import scratch
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -49,7 +50,7 @@ def edit_from(app: "App[Any]", path: Path) -> bool:
 
 def edited(app: "App[Any]", text: str, name: str) -> str | None:
     """`text` as the editor left it; None when it could not be edited, which is said."""
-    with tempfile.TemporaryDirectory(prefix="stitch-") as folder:
-        path = Path(folder) / name
+    with scratch.folder("stitch-") as folder:
+        path = folder / name
         path.write_text(text)
         return path.read_text() if edit_from(app, path) else None

@@ -10,7 +10,13 @@ YOUNG, MIDDLE, OLD = 5_000, 20, 1_000
 """Allocations, then collections of the generation before, between two collections of each."""
 
 
+def rest() -> None:
+    """Collect nothing until `settle`: importing a screen makes many objects, and no garbage."""
+    gc.disable()
+
+
 def settle() -> None:
-    """For a process that shows a screen; call it once, when all modules are imported."""
+    """What there is stays: call it once, when all modules are imported."""
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
+    gc.enable()

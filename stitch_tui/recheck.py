@@ -1,11 +1,11 @@
 """``stitch recheck``: an iteration of the past judged again, and what has changed since."""
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.agents.settings import Mode, Settings
+from stitch_tui.tools import scratch
 from stitch_tui.tools.bundle import Bundle, read_bundle
 from stitch_tui.tools.errors import ExitCode, UsageError
 from stitch_tui.tools.history import History, Iteration
@@ -57,8 +57,8 @@ async def recheck(
             why=before.verdict or before.outcome,
             advice="`stitch log` lists those that were",
         )
-    with tempfile.TemporaryDirectory(prefix="stitch-recheck-") as folder:
-        bundle = history.export(number, Path(folder) / "stitched", session)
+    with scratch.folder("stitch-recheck-") as folder:
+        bundle = history.export(number, folder / "stitched", session)
         stored = read_bundle(bundle)
         reference = stored.reference
         mode = settings.reference.model_copy(update={"mode": Mode(reference.mode)})

@@ -161,6 +161,18 @@ def kernel_path(project: Path, session: Session, subtask: str) -> Path:
     return path
 
 
+def plan_path(project: Path, session: Session) -> Path:
+    """The ``plan.toml`` in the session's work folder, which the engine keeps and watches.
+
+    Raises:
+        UsageError: there is no plan yet.
+    """
+    path = project / ".stitch" / "work" / session.id / "plan.toml"
+    if not path.is_file():
+        raise UsageError("no plan yet", where=str(path), advice="it is written once there is one")
+    return path
+
+
 def known(project: Path, most: int) -> Iterator[Known]:
     """The latest sessions, the one written last first; each costs two reads, however long it is."""
     for name in islice(journal.sessions(project), most):

@@ -1,7 +1,6 @@
 """Replace a file in one step: nobody ever sees it half written."""
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: the folder cannot be written; what was there is as it was.
     """
-    temporary = path.with_name(f".stitch-{secrets.token_hex(8)}")
+    temporary = path.with_name(f".stitch-{os.urandom(8).hex()}")
     try:
         with temporary.open("xb") as out:
             if path.is_file() and not path.is_symlink():

@@ -1,9 +1,6 @@
 """A candidate with every kernel emptied, judged: a result that is still right came from elsewhere."""
 
-import tempfile
-from pathlib import Path
-
-from stitch_tui.tools import launches
+from stitch_tui.tools import launches, scratch
 from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Json
 from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.killed import unless_killed
@@ -20,8 +17,8 @@ async def is_still_right(bench: Bench, target: Json, name: str, hollow: str, run
         name: of the candidate's file.
         runner: how the whole candidate is started.
     """
-    with tempfile.TemporaryDirectory(prefix="stitch-hollow-") as folder:
-        path = Path(folder) / name
+    with scratch.folder("stitch-hollow-") as folder:
+        path = folder / name
         path.write_text(hollow, encoding="utf-8")
         if cuda := bench.cuda:
             build = await cuda.build(path)

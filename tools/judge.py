@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from stitch_tui.tools import scratch
 from stitch_tui.tools.errors import (
     DeviceLost,
     EnvironmentFault,
@@ -206,7 +207,7 @@ class Judge:
                 "judge",
                 str(descriptor),
                 cwd=self.project,
-                env=self.environment,
+                env=self.environment | {scratch.VARIABLE: str(scratch.own())},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,

@@ -1,11 +1,10 @@
 """A program without one of its kernels, judged: a result that is still right came from elsewhere."""
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from stitch_tui.tools import launches
+from stitch_tui.tools import launches, scratch
 from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Json
 from stitch_tui.tools.bundle.emulation import emulated
 from stitch_tui.tools.killed import unless_killed
@@ -38,7 +37,7 @@ async def is_right_without(
         module: its ``model_new.py``.
         kernels: all of its ``.cu`` files by file name.
     """
-    with tempfile.TemporaryDirectory(prefix="stitch-left-out-") as folder:
+    with scratch.folder("stitch-left-out-") as folder:
         copy = Path(folder, "stitched")
         (copy / "kernels").mkdir(parents=True)
         for path in (module, module.with_name("reference.py")):

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def runtime_dir(*parts: str) -> Path:
 def shared_dir(*parts: str) -> Path:
     """A folder that all of the user's processes agree on, whatever their environment: leases of GPUs."""
     return _private(SHARED / f"{_APP}-{os.geteuid()}", *parts)
+
+
+def temporary_dir() -> Path:
+    """The user's folder for what lasts as long as a process (below ``TMPDIR``)."""
+    return _private(Path(tempfile.gettempdir()) / f"{_APP}-scratch-{os.geteuid()}")
 
 
 def _private(base: Path, *parts: str) -> Path:

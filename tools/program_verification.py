@@ -1,12 +1,11 @@
 """The verification of a whole program: a Python file with ``ModelNew``, end to end."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from stitch_tui.tools import launches
+from stitch_tui.tools import launches, scratch
 from stitch_tui.tools.baselines import compiling
 from stitch_tui.tools.bench import BUILD_SECONDS, Json
 from stitch_tui.tools.bundle.emulation import emulated
@@ -34,8 +33,8 @@ class ProgramVerification(Verification):
             self._stage("screen")
             text = without_loader(module.read_text(encoding="utf-8", errors="replace"))
             if self._passes(screen_module(text, module.name)):
-                with tempfile.TemporaryDirectory(prefix="stitch-kernels-") as folder:
-                    await self._module(module, kernels, small_shapes, Path(folder))
+                with scratch.folder("stitch-kernels-") as folder:
+                    await self._module(module, kernels, small_shapes, folder)
         except EnvironmentFault as fault:
             return self.draft.ended(Category.ENVIRONMENT, str(fault))
         return self.draft.concluded()

@@ -7,12 +7,11 @@ an access past its end leaves it.
 
 import asyncio
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools import process
+from stitch_tui.tools import process, scratch
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.sanitizer_report import errors_of, finished
 from stitch_tui.tools.snapshot import STAGED
@@ -93,8 +92,8 @@ async def sanitize(
     text = source.read_text(encoding="utf-8", errors="replace")
     unfit = {tool: why for tool, (kind, why) in UNFIT.items() if tool in tools and kind.search(text)}
     fit = [tool for tool in tools if tool not in unfit]
-    with tempfile.TemporaryDirectory(prefix="stitch-sanitizer-") as folder:
-        runs = [_run(tool, executable, alone, Path(folder) / f"{tool}.log", timeout) for tool in fit]
+    with scratch.folder("stitch-sanitizer-") as folder:
+        runs = [_run(tool, executable, alone, folder / f"{tool}.log", timeout) for tool in fit]
         answers = await asyncio.gather(*runs)
     unchecked = [f"compute-sanitizer {tool}: {why}" for tool, why in unfit.items()]
     findings: list[Finding] = []

@@ -5,14 +5,13 @@ confinement or a GPU whose clock jumps shows here, before anybody's work is judg
 """
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools import launches, reference
+from stitch_tui.tools import launches, reference, scratch
 from stitch_tui.tools.bench import Json
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.emulator import Emulator
@@ -61,8 +60,7 @@ async def selftest(
         rows.append(row)
         on_row(row)
 
-    with tempfile.TemporaryDirectory(prefix="stitch-selftest-") as name:
-        folder = Path(name)
+    with scratch.folder("stitch-selftest-") as folder:
         (folder / "model.py").write_text(MODEL)
         cuda = await _cuda(device) if isinstance(device, CudaDevice) else None
         async with Judge(python, folder) as judge:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.regular_file import LARGEST_SOURCE_BYTES, read_regular
 
 STAGED = "candidate.cu"
 """Name under which a source is compiled: the names that people and models choose reach no command line."""
-LARGEST_BYTES = 16_000_000
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
@@ -50,12 +50,10 @@ def take(source: Path, include: Sequence[Path]) -> Snapshot:
     """Read `source` and the headers that it includes with quotes, from its folder and from `include`.
 
     Raises:
-        UsageError: the source cannot be read, or is larger than any source is.
+        UsageError: the source cannot be read, is no ordinary file, or is larger than any source is.
     """
     try:
-        if source.stat().st_size > LARGEST_BYTES:
-            raise UsageError("the source is too large to compile", where=str(source))
-        content = source.read_bytes()
+        content = read_regular(source, LARGEST_SOURCE_BYTES)
     except OSError as error:
         raise UsageError(
             "cannot read the source", where=str(source), why=error.strerror or str(error)
@@ -68,15 +66,18 @@ def take(source: Path, include: Sequence[Path]) -> Snapshot:
 
 def _follow(content: bytes, folder: Path, roots: Sequence[Path], headers: dict[Path, bytes]) -> None:
     for name in _INCLUDE.findall(content):
-        path = next(_readable(name.decode("utf-8", errors="replace"), (folder, *roots)), None)
-        if path and path not in headers:
-            headers[path] = path.read_bytes()
+        found = next(_readable(name.decode("utf-8", errors="replace"), (folder, *roots)), None)
+        if found and (path := found[0]) not in headers:
+            headers[path] = found[1]
             _follow(headers[path], path.parent, roots, headers)
 
 
-def _readable(name: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """Ordinary files of a header's size: no device, no pipe that would never end."""
+def _readable(name: str, folders: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
+    """Path and content of what can be read: what cannot, the compiler reports at its line."""
     for folder in folders:
-        path = (folder / name).resolve()
-        if path.is_file() and path.stat().st_size <= LARGEST_BYTES:
-            yield path
+        try:
+            path = (folder / name).resolve()
+            content = read_regular(path, LARGEST_SOURCE_BYTES)
+        except (OSError, ValueError):  # ValueError: a name that no file can have
+            continue
+        yield path, content

@@ -1,11 +1,11 @@
 """A candidate that runs alone, for a tool to watch: the judge's inputs on disk, its command."""
 
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from stitch_tui.tools import scratch
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.scrub import reference_environment
@@ -43,7 +43,7 @@ async def solo(bench: Bench, target: Json, library: Path, *, full: bool) -> Asyn
     """
     cuda = bench.cuda
     pinned = {"CUDA_VISIBLE_DEVICES": cuda.uuid} if cuda and cuda.uuid else {}
-    with tempfile.TemporaryDirectory(prefix="stitch-specimen-") as folder:
-        params = {"target": target, "folder": folder, "full": full}
+    with scratch.folder("stitch-specimen-") as folder:
+        params = {"target": target, "folder": str(folder), "full": full}
         await bench.judge.call("specimen", params, timeout=SPECIMEN_SECONDS)
-        yield Solo(bench.python, Path(folder), library, reference_environment(pinned))
+        yield Solo(bench.python, folder, library, reference_environment(pinned))

@@ -29,13 +29,17 @@ async def timed(
         if on_event:
             on_event(event, data)
 
-    async with bench.gpu("timing", alone=True, on_event=on_event):
+    def begin() -> None:
+        observed.samples.clear()
         if on_event:
             on_event("stage", {"stage": "timing"})
+
+    async with bench.gpu("timing", alone=True, on_event=on_event):
         before = _strangers(bench)
         with clocks(bench.cuda.uuid) as observed:
+            begin()
             report = await unless_killed(
-                lambda: bench.judge.call("time", params, timeout=timeout, on_event=heard)
+                lambda: bench.judge.call("time", params, timeout=timeout, on_event=heard), begin
             )
         seen = dict.fromkeys((*before, *_strangers(bench)))
     if bench.cuda.driver and "environment" in report:

@@ -41,7 +41,8 @@ async def verify_region(
         becomes_best: asked of a correct and timed verdict; if so, compute-sanitizer has the last word, and
             what it accepts is profiled.
         upcoming: the target that is judged next: its baselines compile beside this one's checks.
-        on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.
+        on_event: ``(event, data)``: ``stage``, ``trial`` after each comparison, ``waiting`` for the GPU.  A
+            stage that is announced again begins anew, and its trials with it.
 
     Raises:
         StitchError: the reference or the judge is at fault, never the candidate.

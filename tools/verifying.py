@@ -96,7 +96,8 @@ class Verification:
             return False
         params = {"target": self.target, "runner": runner, "trials": trials}
         report = await unless_killed(
-            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self._event)
+            lambda: self.bench.judge.call("check", params, timeout=CHECK_SECONDS, on_event=self._event),
+            lambda: self._stage(stage),
         )
         findings = [Finding.model_validate(finding) for finding in report["findings"]]
         located = await self._located(build, report["raw"])

@@ -1,6 +1,6 @@
 """The pictures of this folder, drawn from a recorded session.
 
-``python docs/screens/draw.py`` draws them; by hand, after a change of the screen.  With a session's
+``python docs/screens/draw.py`` draws them, after a change of the screen; a test compares.  With a session's
 ``events.jsonl`` as its argument it takes that for the recording first, without what tells of a machine.
 """
 
@@ -9,12 +9,14 @@ import gzip
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
+from stitch_tui.agents.journal import read  # noqa: E402
 from stitch_tui.agents.settings import Settings, UiSettings  # noqa: E402
 from stitch_tui.app import StitchApp  # noqa: E402
 from stitch_tui.link import JournalFeed  # noqa: E402
@@ -49,11 +51,12 @@ def _shared(value: Any) -> Any:
 
 async def drawn(journal: Path, size: tuple[int, int], theme: str, keys: list[str]) -> str:
     """One picture, as SVG: the subtask that was tried most often, then what the keys do."""
-    screen = SessionScreen(Board(), JournalFeed(journal), journal.parent, Drafts(None))
+    board = Board()
+    for event in read(journal):  # all of it before anything is drawn: what comes in between has its widths
+        board.add(event)
+    screen = SessionScreen(board, JournalFeed(journal), journal.parent, Drafts(None))
     app = StitchApp(screen, journal.parent, Settings(ui=UiSettings(theme=theme)))
     async with app.run_test(size=size) as pilot:
-        while not screen.board.finished:
-            await pilot.pause(0.05)
         screen.draw()
         subtasks = screen.board.session.subtasks
         screen.planner.choose(max(subtasks, key=lambda s: (s.best is not None, s.attempts)).id)
@@ -62,14 +65,20 @@ async def drawn(journal: Path, size: tuple[int, int], theme: str, keys: list[str
         return app.export_screenshot(title="stitch")
 
 
-def main() -> None:
-    for journal in sys.argv[1:2]:
-        recorded(Path(journal))
+def pictures() -> Iterator[tuple[Path, str]]:
+    """Each picture's file and what stands in it when it is drawn now."""
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "events.jsonl"
         journal.write_bytes(gzip.decompress(RECORDING.read_bytes()))
         for name, (size, theme, keys) in PICTURES.items():
-            (HERE / f"{name}.svg").write_text(asyncio.run(drawn(journal, size, theme, keys)))
+            yield HERE / f"{name}.svg", asyncio.run(drawn(journal, size, theme, keys))
+
+
+def main() -> None:
+    for journal in sys.argv[1:2]:
+        recorded(Path(journal))
+    for path, picture in pictures():
+        path.write_text(picture)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stitch_tui import garbage
 from stitch_tui.commands.output import Json, say, say_json, table
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def view(
 
     path = journal_of(Path.cwd(), session)
     if not json and sys.stdin.isatty() and sys.stdout.isatty():
+        garbage.rest()
         from stitch_tui.app import show
         from stitch_tui.config import load
         from stitch_tui.link import JournalFeed

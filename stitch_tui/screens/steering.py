@@ -119,7 +119,10 @@ class Steering(Screen[None]):
 
     def _settled(self, subtasks: list[Subtask]) -> bool:
         """Were these on screen long enough for a key to be meant for them?"""
-        return self.planner.settled([s.id for s in subtasks])
+        if settled := self.planner.settled([s.id for s in subtasks]):
+            return settled
+        self.tell("it has just appeared: look, then press again")
+        return False
 
     def action_edit(self) -> None:
         if (subtask := self.chosen) is None:

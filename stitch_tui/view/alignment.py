@@ -32,10 +32,14 @@ class Row:
 
 
 class Alignment:
-    """Aligns lines as they come with those of `base`."""
+    """Aligns lines as they come with those of `base`.
 
-    def __init__(self, base: Sequence[str]) -> None:
-        self._base, self._at, self._new = base, 0, 0
+    Args:
+        skipped: lines of the new version that will not come; the next one is the one after them.
+    """
+
+    def __init__(self, base: Sequence[str], skipped: int = 0) -> None:
+        self._base, self._at, self._new = base, 0, skipped
         self._places: dict[str, list[int]] = {}
         for number, line in enumerate(base):
             self._places.setdefault(line, []).append(number)

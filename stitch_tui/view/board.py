@@ -17,7 +17,7 @@ NOTES = 200
 """Warnings, errors, routes and decisions that are kept for the log."""
 RECENT = 300
 """Iterations of one subtask that panes look at."""
-STREAM_LINES = 200_000
+STREAM_LINES = 20_000
 """Streamed lines that are kept; older ones go first."""
 
 

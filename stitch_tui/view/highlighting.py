@@ -15,6 +15,8 @@ WHOLE = 2000
 """Longest text, in lines, that is parsed as a whole."""
 CONTEXT = 200
 """Lines above a block that are searched for the beginning of a definition."""
+KEPT = 64
+"""Blocks whose spans are kept: a screen looks at a few."""
 
 _LANGUAGE = Language(tree_sitter_cuda.language())
 _QUERY = """
@@ -49,20 +51,29 @@ class Highlights:
     """
 
     def __init__(self, lines: list[str], *, complete: bool = True) -> None:
-        self._lines = lines
+        self._lines, self._first = lines, 0
         whole = complete and len(lines) <= WHOLE
         self._tree = _parsed(lines) if whole else None
         self._blocks: dict[int, tuple[int, dict[int, list[Span]]]] = {}
 
     def line(self, number: int) -> list[Span]:
         """The spans of line `number` (from 0), in order, without overlaps."""
-        block = number // BLOCK
+        index = number - self._first
+        block = index // BLOCK
         end = min((block + 1) * BLOCK, len(self._lines))
         known, spans = self._blocks.get(block, (-1, {}))
         if known != end:
             spans = self._spans(block * BLOCK, end)
+            self._blocks.pop(block, None)
             self._blocks[block] = end, spans
-        return spans.get(number, [])
+            if len(self._blocks) > KEPT:
+                del self._blocks[next(iter(self._blocks))]
+        return spans.get(index, [])
+
+    def begin_at(self, number: int) -> None:
+        """The lines before `number` were removed from the list; all others keep their numbers."""
+        self._first = number
+        self._blocks.clear()
 
     def _spans(self, begin: int, end: int) -> dict[int, list[Span]]:
         if self._tree is not None:

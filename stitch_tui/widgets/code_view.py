@@ -83,6 +83,20 @@ class CodeView(ScrollView, can_focus=True):
             self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
         self.refresh()
 
+    def forget(self, lines: int) -> None:
+        """Let the first `lines` lines of the new version go, with all that stands above the next one.
+
+        They have been removed from the list that `show` was given.
+        """
+        kept = next((n for n, i in enumerate(self._items) if isinstance(i, Row) and i.new > lines), None)
+        top, before = self.scroll_offset.y, len(self._lines)
+        self._items = self._items[kept:] if kept is not None else []
+        self._new.begin_at(lines)
+        self._arrange()
+        gone = before - len(self._lines)
+        self._marked = max(self._marked - gone, -1)
+        self.scroll_to(y=max(top - gone, 0), animate=False, immediate=True, force=True)
+
     def split(self, wanted: bool) -> None:
         """Two columns, where there is room for them, or one."""
         self._split = wanted

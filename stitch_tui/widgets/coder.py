@@ -56,7 +56,8 @@ class CoderPane(Vertical):
         """What the picture depends on; of the program, the numbers of its iterations."""
         self._stream: Stream | None = None
         self._alignment = Alignment(())
-        self._taken = 0
+        self._taken = self._first = 0
+        """Lines of the stream that are drawn, and those of them that were let go again."""
         self._lines: list[str] = []
         self._last: tuple[Board, str, Iteration | None] | None = None
 
@@ -168,14 +169,20 @@ class CoderPane(Vertical):
     # a stream --------------------------------------------------------------------------------------
 
     def _follow(self, board: Board, stream: Stream) -> None:
-        if stream is not self._stream:
+        if stream is not self._stream or self._taken < stream.dropped:
             base = board.best(stream.subtask) if self._against != "nothing" else None
             old = base.candidate.source.split("\n") if base and base.candidate else []
             self._stream, self._shown = stream, None
-            self._alignment, self._lines, self._taken = Alignment(old), [], stream.dropped
+            self._alignment, self._lines = Alignment(old, stream.dropped), []
+            self._first = self._taken = stream.dropped
             self.code.show([], self._lines, old, complete=False)
+            self.code.forget(self._first)
+        if stream.dropped > self._first:
+            del self._lines[: stream.dropped - self._first]
+            self._first = stream.dropped
+            self.code.forget(self._first)
         begin = self._taken - stream.dropped
-        fresh = stream.lines[max(begin, 0) : max(begin, 0) + _DRAIN]
+        fresh = stream.lines[begin : begin + _DRAIN]
         if not fresh:
             return
         self._taken += len(fresh)

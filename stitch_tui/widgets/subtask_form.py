@@ -52,11 +52,11 @@ class SubtaskForm(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Label("title", markup=False)
-        yield Input(id="form-title", max_length=200, compact=True)
+        yield Input(id="form-title", max_length=200, compact=True, select_on_focus=False)
         yield Label("strategy: target, constraints, done when", markup=False)
         yield TextArea(id="form-strategy", compact=True, soft_wrap=True, tab_behavior="focus")
         yield Label("graph nodes, or: host", markup=False)
-        yield Input(id="form-nodes", compact=True)
+        yield Input(id="form-nodes", compact=True, select_on_focus=False)
 
     def open(self, subtask: Subtask | None) -> None:
         """Edit a subtask, or write a new one."""

@@ -284,6 +284,15 @@ def test_glyphs_do_not_break_a_terminal_without_them(project: Path) -> None:
     assert "C++17 compiler" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["pathlib", "typer", "textual", "pydantic", "agents"])
+def test_a_module_of_the_projects_is_not_taken_for_a_library(project: Path, name: str) -> None:
+    (project / f"{name}.py").write_text("raise SystemExit('the project was imported')\n")
+    command = [sys.executable, "-m", "stitch_tui", "themes"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "stitch-night" in done.stdout
+
+
 def test_starting_imports_neither_models_nor_git_nor_torch() -> None:
     heavy = "{'openai', 'git', 'torch', 'lancedb', 'transformers', 'textual', 'pydantic_core', 'rich'}"
     code = f"import sys, stitch_tui.cli as c; c.invoke(['--help']); print(sorted({heavy} & set(sys.modules)))"

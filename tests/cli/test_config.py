@@ -66,7 +66,7 @@ def test_later_layers_win_and_each_value_knows_its_origin(project: Path) -> None
         ("[limits]\nminutes = \n", "stitch.toml:2:11: not TOML"),
         ("[limits]\nminutes = [1,\n", "stitch.toml:2:14: not TOML"),
         (b"[limits]\n# \xff\n", "stitch.toml:2: not UTF-8"),
-        ("# " + "x" * 1_000_000, "stitch.toml: a configuration file of 1,000,002 bytes"),
+        ("# " + "x" * 1_000_000, "stitch.toml: cannot read the configuration: more than 1,000,000 bytes"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_one_line_with_its_place(project: Path, text: str | bytes, said: str) -> None:
@@ -115,6 +115,8 @@ def test_a_variable_that_names_no_setting_is_an_error(project: Path) -> None:
 def test_a_variable_with_a_wrong_value_is_named(project: Path) -> None:
     said = error_of(project, "", STITCH_LIMITS__MINUTES="soon")
     assert said.startswith('STITCH_LIMITS__MINUTES: limits.minutes = "soon" is not allowed')
+    said = error_of(project, "", STITCH_AUTONOMY__DENY="commit,nettwork")
+    assert said.endswith("is not allowed: it should be 'write', 'build', 'run', 'commit' or 'network'")
 
 
 def test_variables_are_read_as_their_setting_needs(project: Path) -> None:

@@ -22,7 +22,7 @@ ALLOWED = {
     "reference.path": words,
     "reference.mode": st.sampled_from(["train", "eval"]),
     "session.warm_start": st.booleans(),
-    "autonomy.deny": st.lists(words, max_size=3),
+    "autonomy.deny": st.lists(st.sampled_from(["network", "commit"]), max_size=3),
     "models.coder.model": words,
     "models.coder.temperature": st.floats(0, 2),
     "models.coder.headers.X-Team": words,

@@ -28,12 +28,13 @@ def test_a_second_chance_is_for_the_killed_and_is_the_last(
     reports: list[dict[str, Any]], asked: int, category: str, notes: list[str]
 ) -> None:
     given = iter([dict(report) for report in reports])
-    count = 0
+    count, announced = 0, []
 
     async def ask() -> dict[str, Any]:
         nonlocal count
         count += 1
         return next(given)
 
-    found = asyncio.run(unless_killed(ask))
+    found = asyncio.run(unless_killed(ask, lambda: announced.append(count)))
     assert (count, found["category"], found["notes"]) == (asked, category, notes)
+    assert announced == [1] * (asked - 1), "between the attempts"

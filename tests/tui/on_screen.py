@@ -26,6 +26,16 @@ async def finished(app: App[None], *groups: str) -> None:
         await app.workers.wait_for_complete(working)
 
 
+async def pressed(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys and wait until each has come to its end."""
+    app = pilot.app
+    assert isinstance(app, StitchApp)
+    await pilot.press(*keys)
+    await pilot.pause()
+    while app._held:
+        await pilot.pause()
+
+
 @dataclass
 class Shown:
     """What a test looks at."""
@@ -47,8 +57,7 @@ class Shown:
         return below
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        await pressed(self.pilot, *keys)
         await finished(self.app, "orders")
         self.screen_below.draw()
         await self.pilot.pause()

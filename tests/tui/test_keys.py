@@ -78,8 +78,9 @@ def test_a_proposal_is_not_decided_on_before_it_could_be_read(monkeypatch: pytes
 
     async def press() -> None:
         async with shown(beginning()) as screen:
-            await screen.pilot.press("a", "A", "y", "n")
+            await screen.press("a", "A", "y", "n")
             assert screen.engine.told == []
+            assert "look, then press again" in screen.notices
 
     run(press())
 
@@ -114,6 +115,24 @@ def test_keys_in_a_burst_behind_a_redirect_are_its_text() -> None:
     run(burst())
 
 
+def test_enter_does_not_overtake_the_letters_before_it() -> None:
+    async def flood() -> None:
+        async with shown() as screen:
+            long_ago(screen.screen)
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            typed = "one warp a row, no shared memory"
+            for _ in range(3):
+                for key in ("R", *typed, "enter", "escape"):
+                    character = {"enter": "\r", "escape": None}.get(key, key)
+                    screen.app.post_message(events.Key(key, character))
+                    await asyncio.sleep(0)  # the next one arrives while this one climbs
+                await screen.pilot.pause(0.3)
+            assert [command.text for command in screen.engine.told] == [typed] * 3  # type: ignore[union-attr]
+
+    run(flood())
+
+
 def test_editing_in_place_sends_what_changed() -> None:
     async def edit() -> None:
         async with shown() as screen:
@@ -126,6 +145,21 @@ def test_editing_in_place_sends_what_changed() -> None:
             wanted = Edit(subtask="s03", title="attention scores+softmax x", generation=0)
             assert screen.engine.told == [wanted], "what was typed outlived Esc"
             assert not screen.screen.form.is_open
+
+    run(edit())
+
+
+def test_a_title_is_edited_and_not_replaced() -> None:
+    async def edit() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s05")
+            await screen.drawn()
+            before = screen.screen.chosen
+            await screen.press("e", *"!", "enter")
+            [command] = screen.engine.told
+            assert isinstance(command, Edit)
+            assert before
+            assert command.title == f"{before.title}!"
 
     run(edit())
 

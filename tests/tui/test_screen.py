@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from on_screen import shown
+from rich.style import Style
 from shown_sessions import attempt, beginning, build_error, correct, in_progress, plan, subtask, wrong
 
 from stitch_tui.agents import events, host_route
@@ -29,19 +30,58 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
     asyncio.run(coroutine)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (150, 44)], ids=lambda s: f"{s[0]}x{s[1]}")
-def test_the_screen_looks_as_it_did(size: tuple[int, int]) -> None:
-    """Pictures are text; ``REDRAW=1`` writes them anew, to be looked at before they are committed."""
+NARROW, SHORT, USUAL, WIDE = (60, 20), (80, 24), (120, 40), (150, 44)
+LOOKS = [
+    *((size, "", ("up", "2") if size[0] >= 100 else ("up",)) for size in (NARROW, SHORT, USUAL, WIDE)),
+    *((size, "coder", ("2",)) for size in (NARROW, SHORT)),
+    *((size, "verifier", ("3",)) for size in (NARROW, SHORT, USUAL)),
+    *((size, "form", ("up", "e")) for size in (SHORT, USUAL)),
+    *((size, "stop", ("x",)) for size in (NARROW, USUAL)),
+    *((size, "help", ("question_mark",)) for size in (SHORT, USUAL)),
+    (SHORT, "table", ("i",)),
+    (USUAL, "full", ("2", "f")),
+    (SHORT, "composer", ("tab", *"3: use")),
+]
 
+
+@pytest.mark.parametrize(
+    ("size", "name", "keys"), LOOKS, ids=["x".join(map(str, size)) + name for size, name, _ in LOOKS]
+)
+def test_the_screen_looks_as_it_did(size: tuple[int, int], name: str, keys: tuple[str, ...]) -> None:
     async def look() -> str:
         async with shown(size=size) as screen:
-            await screen.press("up")
-            if size[0] >= 100:
-                await screen.press("2")
+            await screen.press(*keys)
             return "\n".join(line.rstrip() for line in screen.picture.split("\n")) + "\n"
 
-    picture = asyncio.run(look())
-    path = PICTURES / f"{size[0]}x{size[1]}.txt"
+    compare("-".join(filter(None, ("x".join(map(str, size)), name))), asyncio.run(look()))
+
+
+@pytest.mark.parametrize("theme", ["stitch-night", "stitch-day", "stitch-contrast", "stitch-ansi"])
+def test_a_theme_colours_the_screen_as_it_did(theme: str) -> None:
+    """Each style that is used, at the first text that wears it."""
+
+    async def look() -> str:
+        async with shown(size=USUAL, theme=theme) as screen:
+            await screen.press("up", "2")
+            worn: dict[str, str] = {}
+            for strip in screen.app.screen._compositor.render_strips():
+                for segment in strip:
+                    if segment.text.strip() and segment.style:
+                        worn.setdefault(
+                            str(segment.style.without_color + colours(segment.style)), segment.text
+                        )
+            return "".join(f"{style:<40} {text.strip()[:40]}\n" for style, text in sorted(worn.items()))
+
+    compare(f"colours-{theme}", asyncio.run(look()))
+
+
+def colours(style: Style) -> Style:
+    return Style(color=style.color, bgcolor=style.bgcolor)
+
+
+def compare(name: str, picture: str) -> None:
+    """Pictures are text; ``REDRAW=1`` writes them anew, to be looked at before they are committed."""
+    path = PICTURES / f"{name}.txt"
     if os.environ.get("REDRAW"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(picture)
@@ -154,6 +194,44 @@ def test_a_flood_is_drawn_at_its_end_and_leaves_the_past() -> None:
             screen.screen.draw()
             await screen.pilot.pause()
             assert code.scroll_offset.y == 0, "whoever reads is not moved"
+
+    run(look())
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_stream_without_end_keeps_its_latest_lines_and_their_numbers(follows: bool) -> None:
+    async def look() -> None:
+        async with shown(beginning(), size=(100, 30)) as screen:
+            board, code = screen.screen_below.board, screen.screen.query_one(CodeView)
+            for begin in range(0, 30_000, 3_000):
+                text = "".join(f"int v{n};\n" for n in range(begin, begin + 3_000))
+                board.add(events.CoderDelta(subtask="s01", text=text))
+                if begin == 18_000 and not follows:
+                    code.scroll_to(y=14_000, animate=False, immediate=True, force=True)
+                    read = code.render_line(0).text
+                screen.screen.draw()
+            await screen.pilot.pause()
+            assert 0 < board.stream.dropped == 30_000 - code.virtual_size.height
+            shown_line = code.render_line(0 if not follows else code.size.height - 1).text
+            assert (shown_line == read) if not follows else ("30000 + int v29999;" in shown_line), shown_line
+            assert "v29999" in screen.screen.query_one(CoderPane).text
+
+    run(look())
+
+
+@pytest.mark.parametrize("size", [(100, 30), (300, 60)])
+def test_a_stream_that_outran_the_screen_goes_on_where_it_is(size: tuple[int, int]) -> None:
+    async def look() -> None:
+        async with shown(beginning(), size=size) as screen:
+            board, code = screen.screen_below.board, screen.screen.query_one(CodeView)
+            for begin in (0, 100_000):
+                text = "".join(f"int v{n};\n" for n in range(begin, begin + 100_000))
+                board.add(events.CoderDelta(subtask="s01", text=text))
+                for _ in range(5):
+                    screen.screen.draw()
+            await screen.pilot.pause()
+            assert code.virtual_size.height == len(board.stream.lines)
+            assert "200000 + int v199999;" in code.render_line(code.size.height - 1).text
 
     run(look())
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from on_screen import finished
+from on_screen import finished, pressed
 from shown_sessions import SESSION, emulated, in_progress, numbered
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
@@ -93,22 +93,22 @@ def test_a_session_is_shown_and_left_for_the_list_again(
             offered = {a.binding.action for a in pilot.app.screen.active_bindings.values() if a.enabled}
             assert {"look", "other"} <= offered
             assert "go_on" not in offered, "its goal is met"
-            await pilot.press("down")
+            await pressed(pilot, "down")
             offered = {a.binding.action for a in pilot.app.screen.active_bindings.values() if a.enabled}
             assert "go_on" in offered
             for keys in (["v"], ["up", "enter"]):
-                await pilot.press(*keys)
+                await pressed(pilot, *keys)
                 there = pilot.app.screen
                 assert isinstance(there, SessionScreen)
                 await finished(pilot.app, "feed")
                 assert not there.steerable
-                await pilot.press("ctrl+q")
+                await pressed(pilot, "ctrl+q")
                 await pilot.pause()
                 assert isinstance(pilot.app.screen, StartScreen), "there is no run to ask about"
-            await pilot.press("question_mark")
+            await pressed(pilot, "question_mark")
             assert isinstance(pilot.app.screen, HelpScreen)
             assert "/approve" not in picture(pilot)
-            await pilot.press("escape", "ctrl+q")
+            await pressed(pilot, "escape", "ctrl+q")
         assert pilot.app.return_code == 0
 
     asyncio.run(look())
@@ -122,7 +122,7 @@ def test_an_engine_that_cannot_begin_says_why(project: Path, monkeypatch: pytest
 
     async def begin() -> None:
         async with started(project, monkeypatch) as pilot:
-            await pilot.press("o", *"nets/mlp.py", "enter")
+            await pressed(pilot, "o", *"nets/mlp.py", "enter")
             await finished(pilot.app, "start")
             await pilot.pause()
             assert "no Model here" in str(pilot.app.screen.query_one("#doing", Static).content)
@@ -130,7 +130,7 @@ def test_an_engine_that_cannot_begin_says_why(project: Path, monkeypatch: pytest
             request = json.loads(told.read_text())
             asked = request["reference"], request["resume"], request["settings"]["autonomy"]["mode"]
             assert asked == ("nets/mlp.py", None, "ask-plan")
-            await pilot.press("escape", "down", "c")
+            await pressed(pilot, "escape", "down", "c")
             await finished(pilot.app, "start")
             assert json.loads(told.read_text())["resume"] == SESSION
 
@@ -141,7 +141,7 @@ def test_an_empty_folder_asks_for_a_reference(tmp_path: Path, monkeypatch: pytes
     async def look() -> None:
         async with started(tmp_path, monkeypatch) as pilot:
             assert "no reference found here: name one" in picture(pilot)
-            await pilot.press("enter", "x", "escape")
+            await pressed(pilot, "enter", "x", "escape")
             assert pilot.app.screen.query_one("#choice", OptionList).has_focus
 
     asyncio.run(look())

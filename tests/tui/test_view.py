@@ -18,7 +18,7 @@ from stitch_tui.link import JournalFeed
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.view import orders, plan_text
 from stitch_tui.view.alignment import Alignment, Row, diff, pairs
-from stitch_tui.view.board import Board
+from stitch_tui.view.board import STREAM_LINES, Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.highlighting import Highlights
 from stitch_tui.view.listing import Fold, Remark, folded, is_marked, with_remarks
@@ -93,6 +93,18 @@ def test_colours_of_a_stream_and_of_wide_characters_stay_in_their_line() -> None
         assert spans, number
         assert all(0 <= begin < end <= len(lines[number]) for begin, end, _ in spans)
         assert all(a[1] <= b[0] for a, b in pairwise(spans))
+
+
+def test_colours_follow_lines_whose_predecessors_were_let_go() -> None:
+    kept = ["int a = 1;", "return;"] * 200
+    whole = Highlights(kept, complete=False)
+    growing = ["/* gone */"] * 300 + kept
+    pruned = Highlights(growing, complete=False)
+    pruned.line(301)
+    del growing[:300]
+    pruned.begin_at(300)
+    for number in (0, 1, 127, 128, 399):
+        assert pruned.line(300 + number) == whole.line(number) != []
 
 
 @pytest.mark.parametrize(
@@ -230,7 +242,7 @@ def test_streamed_text_is_kept_by_lines_and_bounded() -> None:
     assert (board.stream.lines, board.stream.rest) == (["int a;", "int b;"], "int c;")
     board.add(events.CoderDelta(subtask="s01", text="\n" * 300_000))
     assert len(board.stream.lines) + board.stream.dropped == 300_002
-    assert len(board.stream.lines) <= 200_000
+    assert len(board.stream.lines) <= STREAM_LINES
 
 
 def test_files_that_differ_are_listed_sources_first() -> None:

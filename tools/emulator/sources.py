@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stitch_tui.tools.build_cache import key_of
 from stitch_tui.tools.emulator.toolchain import ABI, HEADERS, HERE
+from stitch_tui.tools.regular_file import LARGEST_SOURCE_BYTES, read_regular
 
 INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]""", re.M)
 
@@ -49,7 +50,7 @@ def read_sources(main: Path) -> Sources:
         path = waiting.pop(0)
         if path in texts:
             continue
-        texts[path] = path.read_text(encoding="utf-8", errors="replace")
+        texts[path] = read_regular(path, LARGEST_SOURCE_BYTES).decode("utf-8", errors="replace")
         included = (sources.local(path, name) for name in INCLUDE.findall(texts[path]))
         waiting += [found for found in included if found]
     return sources

@@ -5,14 +5,13 @@ The branch moves by compare-and-swap, so two writers notice each other.
 """
 
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from stitch_tui.tools import git_names
+from stitch_tui.tools import git_names, scratch
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
 from stitch_tui.tools.history.iteration import SessionName
 from stitch_tui.tools.history.repository import Repository, failed
@@ -66,6 +65,12 @@ def identity(repository: Repository, author: str = "") -> Identity:
     return {
         f"GIT_{role}_{part}": v for role, w in pairs for part, v in zip(("NAME", "EMAIL"), w, strict=True)
     }
+
+
+def person(repository: Repository) -> str:
+    """Name of the repository's user; empty when git does not know it."""
+    known = _configured(repository, "AUTHOR")
+    return "" if known == FALLBACK_IDENTITY else known[0]
 
 
 def _configured(repository: Repository, role: str) -> tuple[str, str]:
@@ -154,11 +159,11 @@ def store_tree(repository: Repository, origin: Origin, files: Mapping[str, bytes
         UsageError: a path leaves `stitched/`, or is a file and a folder at once.
     """
     _require_sound(files)
-    with tempfile.TemporaryDirectory(prefix="stitch-index-") as scratch:
-        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+    with scratch.folder("stitch-index-") as folder:
+        env = {"GIT_INDEX_FILE": f"{folder}/index"}
         repository.git("read-tree", origin.base or "--empty", env=env)
         stale = repository.git("ls-files", "-z", "--", origin.tree, env=env).split(b"\0")[:-1]
-        blobs = _store_blobs(repository, Path(scratch), files)
+        blobs = _store_blobs(repository, folder, files)
         nothing = "0" * (64 if repository.object_format == "sha256" else 40)
         lines = [f"0 {nothing}\t".encode() + path for path in stale]
         lines += [f"100644 {blob}\t{origin.tree}/{path}".encode() for path, blob in blobs.items()]
@@ -178,9 +183,9 @@ def _require_sound(files: Mapping[str, bytes]) -> None:
             raise UsageError(f"a file and a folder at once: {clash.pop()!r}", where="stitched/")
 
 
-def _store_blobs(repository: Repository, scratch: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+def _store_blobs(repository: Repository, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     """Write each file as a blob, all in one git process -> path to object name."""
-    copies = [scratch / str(number) for number in range(len(files))]
+    copies = [folder / str(number) for number in range(len(files))]
     for copy, data in zip(copies, files.values(), strict=True):
         copy.write_bytes(data)
     listing = "".join(f"{copy}\n" for copy in copies).encode()

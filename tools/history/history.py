@@ -49,6 +49,11 @@ class History(Archive):
     def _who(self) -> Identity:
         return commits.identity(self.repository, self._author)
 
+    @property
+    def person(self) -> str:
+        """Name of the repository's user; empty when git does not know it."""
+        return commits.person(self.repository)
+
     def start_session(self, name: str, base: str = "HEAD") -> Started:
         """Open a session's branch on the revision `base`; see `commits` for the errors."""
         started = self.prepare_session(name, base)

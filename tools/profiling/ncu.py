@@ -4,12 +4,11 @@ ncu replays each kernel once a pass, with caches flushed before (its default) an
 """
 
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stitch_tui.tools import process
+from stitch_tui.tools import process, scratch
 from stitch_tui.tools.profiling.metrics import Question, metrics
 from stitch_tui.tools.profiling.ncu_csv import Unreadable, launches, profiles
 from stitch_tui.tools.profiling.profile import KernelProfile, function_name
@@ -102,8 +101,8 @@ async def _collect(
         *(("--kernel-name", f"regex:^({named})$") if named else ()),
         *alone.command(1),
     ]
-    with tempfile.TemporaryDirectory(prefix="stitch-ncu-") as folder:
-        return await process.run(argv, timeout=timeout, env=_plain(alone), cwd=Path(folder))
+    with scratch.folder("stitch-ncu-") as folder:
+        return await process.run(argv, timeout=timeout, env=_plain(alone), cwd=folder)
 
 
 async def _read(ncu: Path, report: Path, alone: Solo) -> process.Finished:

@@ -1,11 +1,10 @@
 """The system profile of a candidate or of the reference: by nsys where it works, else by torch's profiler."""
 
 import json
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from stitch_tui.tools import process
+from stitch_tui.tools import process, scratch
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.judge import BOOT
@@ -118,8 +117,8 @@ async def _traced(
     if not runs:
         return Trace(why=f"one run takes longer than {RUNNING_SECONDS:g} s")
     nsys = bench.cuda.toolkit.nsys if bench.cuda else None
-    with tempfile.TemporaryDirectory(prefix="stitch-trace-") as made:
-        folder, why = Path(made), "nsys is not installed" if nsys is None else _UNFIT.get(nsys, "")
+    with scratch.folder("stitch-trace-") as folder:
+        why = "nsys is not installed" if nsys is None else _UNFIT.get(nsys, "")
         if nsys is not None and not why:
             answer = await by_nsys(nsys, folder)
             if answer.spans is not None:

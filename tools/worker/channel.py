@@ -22,6 +22,8 @@ from .containment import Family, Limits
 from .isolation import Isolation, reported
 from .isolation import descriptors as isolation_report
 
+SCRATCH = "_STITCH_SCRATCH"
+"""Names the folder of temporary folders, which is removed however this process ends."""
 START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
 FILE_LIMIT_BYTES = 64 << 20
@@ -86,7 +88,7 @@ class Channel:
             deadline_s,
             ["own session", "scrubbed environment", "file size limit"],
         )
-        self._scratch = Path(tempfile.mkdtemp(prefix="stitch-run-"))
+        self._scratch = Path(tempfile.mkdtemp(prefix="stitch-run-", dir=os.environ.get(SCRATCH)))
         self._output = (self._scratch / "output").open("w+b")
         self._work = self._scratch / "work"
         self._work.mkdir()

@@ -164,6 +164,7 @@ def test_the_plan_changes_while_the_run_goes_on(project: Project) -> None:
     assert [id for id, _, _ in plan] == ["s03", "s01", "s02"]
     assert plan[2][1:] == ("the last one", SubtaskState.DONE)
     assert plan[0][2] is SubtaskState.SKIPPED
+    assert project.session.subtask("s03").share, "what a person adds is weighed"
 
 
 def test_an_earlier_version_is_restored_after_the_step(project: Project) -> None:
