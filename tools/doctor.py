@@ -163,6 +163,9 @@ def toolkit_checks(toolkit: Toolkit, cuda: bool) -> list[Check]:
         _optional("CUTLASS", toolkit.cutlass, "pip install nvidia-cutlass, or set CUTLASS_PATH"),
         _optional("nsys", toolkit.nsys, "install Nsight Systems for the whole program's profile"),
         _optional("ncu", toolkit.ncu, "install Nsight Compute for a kernel's metrics"),
+        _optional(
+            "cuobjdump", toolkit.cuobjdump, "pip install nvidia-cuda-cuobjdump, to see tensor cores used"
+        ),
         _optional("compute-sanitizer", toolkit.compute_sanitizer, "comes with the CUDA toolkit"),
     ]
 

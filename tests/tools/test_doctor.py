@@ -26,8 +26,8 @@ def test_this_machine_gets_a_line_for_everything_that_matters(tmp_path: Path) ->
     found = {check.name: check for check in report.checks}
     assert list(found) == [
         "python", "torch", "gpu", "C++17 compiler", "nvcc", "cuBLAS", "cuBLASLt", "cuDNN", "CUTLASS", "nsys",
-        "ncu", "compute-sanitizer", "counters", "git", "repository", "project folder", "isolation",
-        "documentation",
+        "ncu", "cuobjdump", "compute-sanitizer", "counters", "git", "repository", "project folder",
+        "isolation", "documentation",
     ]  # fmt: skip
     assert found["python"].state is State.OK
     assert found["torch"].state is State.OK
