@@ -89,7 +89,7 @@ class Courts:
             return court.numbered(case.number)
         timed = case.name in TIMED
         if path.suffix == ".py":
-            return court.module(path, time_it=timed)
+            return court.module(path, time_it=timed, beside=case.beside)
         return court.kernel(path, time_it=timed)
 
     def close(self) -> None:
