@@ -286,12 +286,17 @@ class ModuleRunner:
         inputs = [self._inputs(call) for call in calls]
         kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         clocks = []
+        # Each set's inputs come ahead of its own launch: what is computed ahead of that, is from poison.
+        coming = [[tensor.clone() for tensor in tensors] for tensors in inputs] if cold else []
+        for tensor in (tensor for tensors in inputs for tensor in (tensors if cold else ())):
+            tensor.view(-1).view(torch.uint8).fill_(POISON)
         for _ in range(1 if cold else QUEUE_FILLS):
             evict(self.device)
         for launch in range(count):
             number = order[launch] if order else launch % len(calls)
             changing = self._changing(calls[number])
             if cold:
+                _copy(inputs[number], coming[number])
                 _copy(*changing)
                 self._release_persisting_l2()
                 evict(self.device)
@@ -303,6 +308,8 @@ class ModuleRunner:
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         left_us = self._left_us()
+        for tensors, values in zip(inputs, coming, strict=False):
+            _copy(tensors, values)
         self._inspect("in a timed launch")
         times = [clock.elapsed_us() for clock in clocks]
         if watch:
