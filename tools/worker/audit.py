@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .isolation import libraries
+
 EVENTS = {
     "os.system": "starts a process",
     "os.exec": "starts a process",
@@ -50,10 +52,6 @@ _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdl
 _STDLIB = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")})
 
 
-READABLE = ("/usr", "/lib", "/opt", "/dev", "/sys", "/etc", "/proc")
-"""The system's folders."""
-
-
 class Audit:
     """Watches from the moment it is made; a hook cannot be taken away again.
 
@@ -63,8 +61,8 @@ class Audit:
     """
 
     def __init__(self, folders: Iterable[Path], reference: Path | None = None) -> None:
-        allowed = (*(str(folder.resolve()) for folder in folders), *_LIBRARIES, sys.prefix, sys.base_prefix)
-        self._allowed = (*allowed, *filter(None, sys.path), *READABLE)
+        own = (str(folder.resolve()) for folder in folders)
+        self._allowed = (*own, *_LIBRARIES, *libraries(), "/dev")
         self._reference = _forms(reference) if reference else ()
         self._here = str(Path(__file__).parent)
         self._busy = False
@@ -91,11 +89,11 @@ class Audit:
             case "subprocess.Popen":
                 return Path(str(arguments[0])).name not in COMPILERS
             case "object.__getattr__":
-                return arguments[1] in FRAMES
+                return str(arguments[1]) in FRAMES
             case "object.__setattr__":
-                return arguments[1] == "__code__"
+                return str(arguments[1]) == "__code__"
             case "ctypes.dlsym":
-                return str(arguments[1]).startswith(("Py", "_Py")) or arguments[1] in SYMBOLS
+                return str(arguments[1]).startswith(("Py", "_Py")) or str(arguments[1]) in SYMBOLS
         if event not in _FILES:
             return True
         path = self._path(arguments)

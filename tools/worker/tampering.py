@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -32,10 +32,12 @@ FLAGS: Mapping[str, Callable[[], Any]] = {
     "autocast": torch.is_autocast_enabled,
 }
 """Global state of torch that changes how fast or how exact other code is."""
+_CATCHABLE = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 OPERATORS = ("copy_", "fill_.Scalar", "zero_", "clone", "equal", "eq.Tensor", "_foreach_copy_", "_to_copy")
 """What the runner itself does with tensors."""
 WATCHED: Mapping[str, Callable[[], Any]] = {
-    "modes that see every call of torch": lambda: len(torch.overrides._get_current_function_mode_stack()),
+    "modes that see every call of torch": lambda: _function_modes(),
     "modes that see every operator": lambda: len(_python_dispatch._get_current_dispatch_mode_stack()),
     "torch's own operators": lambda: [line for name in OPERATORS for line in _kernels(name)],
     "hooks on all modules": lambda: [len(found) for found in _module_hooks()],
@@ -56,8 +58,6 @@ FUNCTIONS = (
     (builtins, "open print abs max min len"),
 )
 """What others measure and compare with: (module or class, names)."""
-_CATCHABLE = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _STDLIB = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")} | {"<frozen"})
 _BACKENDS = ("CPU:", "CUDA:", "AutogradCPU:", "AutogradCUDA:")
 
@@ -127,10 +127,15 @@ def _module_hooks() -> list[Mapping[Any, Any]]:
     return [own[name] for name in sorted(own) if name.startswith("_global_") and isinstance(own[name], dict)]
 
 
+def _function_modes() -> int:
+    stack: Callable[[], Sequence[Any]] = torch.overrides._get_current_function_mode_stack
+    return len(stack())
+
+
 def _unnamed_threads() -> int:
     """Threads past `threading`, such as those that run no Python."""
-    named = [thread for thread in threading.enumerate() if type(thread) is not threading._MainThread]
-    return _thread._count() - len(named)
+    main = threading.main_thread()
+    return _thread._count() - sum(thread is not main for thread in threading.enumerate())
 
 
 def _is_torchs(function: Any) -> bool:
