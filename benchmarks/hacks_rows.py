@@ -22,7 +22,7 @@ from tests.honest.kernels import MODEL as HONEST_MODEL
 Row = dict[str, Any]
 Checker = Callable[[str, str], str]
 Key = tuple[int, str, str]
-TIMED = ("32_hidden_zero_times", "33_background")
+TIMED = ("06_timed_replay", "07_ahead", "32_hidden_zero_times", "33_background")
 """What only a timing shows."""
 NEVER, UNSHOWN, OLDER, DONE = range(4)
 """How much is known of a candidate: nothing of its present text, or it got through; no evidence was kept;
@@ -89,7 +89,7 @@ class Courts:
             return court.numbered(case.number)
         timed = case.name in TIMED
         if path.suffix == ".py":
-            return court.module(path, time_it=timed)
+            return court.module(path, time_it=timed, beside=case.beside)
         return court.kernel(path, time_it=timed)
 
     def close(self) -> None:

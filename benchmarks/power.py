@@ -2,7 +2,8 @@
 
 ``python benchmarks/power.py --kernelbench CHECKOUT [--tasks level1/1_*.py ...] [--seconds 600]`` runs on a
 CPU at reduced sizes (see `kernelbench_sizes`), in torch alone.  Each task's answer goes to
-``benchmarks/results/power_tasks.json`` as it comes; a task that stands there is not run again.
+``benchmarks/results/power_tasks.json`` as it comes; a task that was measured there is not run again, one
+that was not is with ``--retry``.  Some tasks need einops.
 ``--table`` writes ``power.md`` from it.  CHECKOUT holds ``KernelBench/level1/*.py``; it is the user's,
 nothing of it is kept here.
 """
@@ -14,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,11 @@ from stitch_tui.tools.worker.reference import Options, Reference
 RESULT = provenance.RESULTS / "power_tasks.json"
 TASK_S = 120
 """Of CPU time, for a task with all its candidates: other work on the machine takes nothing from it."""
-SIZES = (*((cap, BATCH_CAP) for cap in CAPS), (CAPS[0], CAPS[0]))
-"""What is tried in turn; the last for those whose batch must be as large as another extent."""
+WHOLE = (256, 2)
+"""Images as large as they are: some networks are made for one size."""
+SIZES = (*((cap, BATCH_CAP) for cap in CAPS), (CAPS[0], CAPS[0]), WHOLE)
+"""What is tried in turn: caps of an extent and of the batch; last but one for those whose batch must be as
+large as another extent."""
 UNTRIED = "repaired data not tried"
 MODES = ("train", "eval")
 PROBE = ("zeros", "constant", "another input's result", "its input", "a lost tile")
@@ -53,6 +57,8 @@ def main() -> None:
     parser.add_argument("--kernelbench", type=Path)
     parser.add_argument("--tasks", nargs="*", default=["level1/*.py", "level2/*.py", "level3/*.py"])
     parser.add_argument("--seconds", type=float, default=3600.0, help="no task begins after these")
+    parser.add_argument("--task-seconds", type=int, default=TASK_S, help="of CPU time, for one task")
+    parser.add_argument("--retry", action="store_true", help="tasks that could not be measured, again")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     known: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.exists() else {"tasks": {}}
@@ -60,20 +66,31 @@ def main() -> None:
         if options.kernelbench is None:
             parser.error("--kernelbench CHECKOUT is needed")
         torch.set_num_threads(1)
-        run(options.kernelbench / "KernelBench", options.tasks, known["tasks"], options.seconds)
+        settled = {name for name, task in known["tasks"].items() if "modes" in task or not options.retry}
+        paths = paths_of(options.kernelbench / "KernelBench", options.tasks, settled)
+        run(paths, known["tasks"], options.seconds, options.task_seconds)
     (provenance.RESULTS / "power.md").write_text(table(known["tasks"]), encoding="utf-8")
     print(table(known["tasks"]).split("\n\n")[2])
 
 
-def run(root: Path, patterns: Sequence[str], tasks: dict[str, Any], seconds: float) -> None:
-    """Each task that has no answer yet, until the time is over."""
-    end = time.monotonic() + seconds
+def paths_of(root: Path, patterns: Sequence[str], settled: Set[str]) -> list[Path]:
+    """The tasks that match and have no answer yet."""
     paths = [path for pattern in patterns for path in sorted(root.glob(pattern), key=numbered)]
+    return [path for path in paths if named(path) not in settled]
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def run(paths: Sequence[Path], tasks: dict[str, Any], seconds: float, task_seconds: int) -> None:
+    """Each task in turn, until the time is over."""
+    end = time.monotonic() + seconds
     for path in paths:
-        name = f"{path.parent.name}/{path.stem}"
-        if name in tasks or time.monotonic() > end:
-            continue
-        tasks[name] = examined(path) | {"commit": provenance.commit()}
+        name = named(path)
+        if time.monotonic() > end:
+            return
+        tasks[name] = examined(path, task_seconds) | {"commit": provenance.commit()}
         stored = {
             "benchmark": "power",
             "device": provenance.processor(),
@@ -92,28 +109,28 @@ def numbered(path: Path) -> int:
     return int(path.stem.partition("_")[0])
 
 
-def examined(path: Path) -> dict[str, Any]:
+def examined(path: Path, seconds: int) -> dict[str, Any]:
     """The task at the smallest size at which it runs, in both modes where they differ."""
-    started, why = time.monotonic(), ""
+    started, why = time.monotonic(), list[str]()
     with tempfile.TemporaryDirectory() as name:
         for cap, batch in SIZES:
             (Path(name) / "task.py").write_text(shrunk(path.read_text(), cap, batch))
             try:
-                with limited(TASK_S):
+                with limited(seconds):
                     modes = {
                         mode: said(power_of(opened(Path(name), mode), 7)) for mode in modes_of(Path(name))
                     }
             except Fault as fault:
-                why = f"cap {cap}: {fault.what}: {fault.why}"[:200]
+                why.append(f"cap {cap}: {fault.what}: {fault.why}"[:200])
                 continue
             except TooLong:
-                why = f"cap {cap}: more than {TASK_S} s of CPU time"
+                why.append(f"cap {cap}: more than {seconds} s of CPU time")
                 break
             except Exception as error:
-                why = f"cap {cap}: {type(error).__name__}: {error}"[:200]
+                why.append(f"cap {cap}: {type(error).__name__}: {error}"[:200])
                 continue
             return {"cap": cap, "seconds": round(time.monotonic() - started, 1), "modes": modes}
-    return {"error": why}
+    return {"error": "; ".join(dict.fromkeys(why))}
 
 
 def opened(folder: Path, mode: str) -> Reference:

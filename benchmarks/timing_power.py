@@ -2,8 +2,10 @@
 
 ``python benchmarks/timing_power.py [--seconds 200] [--more]`` on a machine with a GPU writes
 ``benchmarks/results/timing_power.json`` and prints a table; with ``--more`` its runs stand behind those that
-are there.  Every run starts a new process for each
-contestant and interleaves them as a verdict's timing does:
+are there.  The file is written after every few runs, so that a cut run loses nothing; each run names its
+commit and how many sets of inputs it rotated through.  Two GPUs measure side by side with
+``CUDA_VISIBLE_DEVICES`` and ``--output FILE`` of their own; ``--merge FILE ...`` adds those files to the
+result.  Every run starts a new process for each contestant and interleaves them as a verdict's timing does:
 
 * *short*: a kernel of some 10 us against itself (A/A);
 * *long*: a kernel of about 1 ms against itself, and against one that does 3 % more work.
@@ -17,6 +19,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from math import comb
 from pathlib import Path
 from statistics import median, pstdev
@@ -77,16 +80,30 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=200.0, help="for all runs together")
     parser.add_argument("--runs", type=int, default=110, help="most runs of the long kernel")
     parser.add_argument("--more", action="store_true", help="add to the runs of the last result")
+    parser.add_argument("--output", type=Path, default=provenance.RESULTS / "timing_power.json")
+    parser.add_argument(
+        "--merge", type=Path, nargs="*", default=[], help="results of other runs, to be added"
+    )
     options = parser.parse_args()
-    result = asyncio.run(measured(options.seconds, options.runs))
-    if options.more:
-        result = joined(json.loads((provenance.RESULTS / "timing_power.json").read_text()), result)
-    provenance.write("timing_power", result)
+    before = json.loads(options.output.read_text()) if options.more or options.merge else None
+
+    def keep(result: dict[str, Any]) -> dict[str, Any]:
+        whole = joined(before, result) if before else result
+        options.output.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        return whole
+
+    if options.merge:
+        for path in options.merge:
+            before = keep(json.loads(path.read_text()))
+        result = before
+    else:
+        result = keep(asyncio.run(measured(options.seconds, options.runs, keep)))
     print(table(result))
     return 0 if result["passed"] else 1
 
 
-async def measured(seconds: float, most: int) -> dict[str, Any]:
+async def measured(seconds: float, most: int, keep: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """All runs; `keep` is given those so far after every few."""
     gpu, toolkit = devices()[0], await find_toolkit()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -103,7 +120,7 @@ async def measured(seconds: float, most: int) -> dict[str, Any]:
             cuda = Cuda(gpu.name, gpu.arch, toolkit, folder / "builds", uuid=gpu.uuid)
             courts[name] = Court(Bench(judge, None, python=sys.executable, cuda=cuda), target, folder)
         try:
-            runs = await repeated(courts, seconds, most)
+            runs = await repeated(courts, seconds, most, lambda so_far: keep(summed_up(so_far, str(gpu))))
         finally:
             for court in courts.values():
                 await court.bench.judge.close()
@@ -138,7 +155,9 @@ class Court:
         return report | {"seconds": time.monotonic() - started, "clocks": observed.as_environment()}
 
 
-async def repeated(courts: dict[str, Court], seconds: float, most: int) -> dict[str, Any]:
+async def repeated(
+    courts: dict[str, Court], seconds: float, most: int, keep: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
     """Short and long runs in turn until both have had their number or the time is over."""
     short = await courts["short"].runner(SHORT_STEPS)
     steps = await steps_for(courts["long"], LONG_US)
@@ -156,6 +175,7 @@ async def repeated(courts: dict[str, Court], seconds: float, most: int) -> dict[
         runs["long"].append(compared(report, "again"))
         runs["planted"].append(compared(report, "slower"))
         runs["clocks"].append(report["clocks"])
+        keep(runs)
         if time.monotonic() > end:
             break
     return runs
@@ -182,12 +202,14 @@ def compared(report: dict[str, Any], rival: str) -> dict[str, Any]:
         "intervals_overlap": own.low_us <= other.high_us and other.low_us <= own.high_us,
         "seconds": round(report["seconds"], 2),
         "notes": report["notes"],
+        "sets": report["environment"]["rotating_sets"],
+        "commit": provenance.commit(),
     }
 
 
 def summed_up(runs: dict[str, Any], device: str) -> dict[str, Any]:
     same = [*runs["short"], *runs["long"]]
-    false = sum(run["verdict"] != "not distinguishable" for run in same)
+    false = different(same)
     found = sum(run["verdict"] == "faster" for run in runs["planted"])
     bound = upper_bound(false, len(same))
     rate = found / max(1, len(runs["planted"]))
@@ -204,6 +226,10 @@ def summed_up(runs: dict[str, Any], device: str) -> dict[str, Any]:
             "rate": round(false / len(same), 4),
             "upper_bound_95": round(bound, 4),
             "intervals_overlap": sum(run["intervals_overlap"] for run in same),
+            "by_sets": {
+                str(sets): [len(own := [r for r in same if r.get("sets", 3) == sets]), different(own)]
+                for sets in sorted({run.get("sets", 3) for run in same})
+            },
             **{name: spread(runs[name]) for name in ("short", "long")},
         },
         "planted": {
@@ -219,14 +245,27 @@ def summed_up(runs: dict[str, Any], device: str) -> dict[str, Any]:
     }
 
 
+def different(runs: list[dict[str, Any]]) -> int:
+    """How many are called faster or slower."""
+    return sum(run["verdict"] != "not distinguishable" for run in runs)
+
+
 def joined(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """Both results as one; the commits of both are named."""
+    """Both results as one; each run names its commit."""
     same = ("device", "resolution", "confidence")
     assert all(before[name] == now[name] for name in same), "measured under other conditions"
-    runs = {name: [*before["runs"][name], *now["runs"][name]] for name in KINDS}
+    runs: dict[str, Any] = {
+        name: [
+            {"commit": whole["commit"], "sets": 3} | run
+            for whole in (before, now)
+            for run in whole["runs"][name]
+        ]
+        for name in KINDS
+    }
     runs["clocks"] = [*before["clocks"], *now["clocks"]]
     whole = summed_up(runs, now["device"])
-    return whole | {"commit": f"{before['commit']}, {now['commit']}"}
+    commits = dict.fromkeys(run["commit"] for name in KINDS for run in runs[name])
+    return whole | {"commit": ", ".join(commits)}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from stitch_tui.tools.compile_slots import compile_slot, total_bytes
 from stitch_tui.tools.compiler_faults import compiler_error, raise_if_machine, starved, unexplained
 from stitch_tui.tools.diagnostics import findings
 from stitch_tui.tools.exports import unexported
+from stitch_tui.tools.imports import forbidden_imports
 from stitch_tui.tools.nvcc import KEPT, OUTPUT, Recipe, missing, recipe
 from stitch_tui.tools.paths import runtime_dir
 from stitch_tui.tools.snapshot import STAGED, Snapshot, take
@@ -23,7 +24,7 @@ from stitch_tui.tools.verdict import Build, Category, Finding, KernelFacts
 
 ABI_HEADERS = Path(__file__).parent / "include"
 RECORD, LOG = "build.json", "build.log"
-FORMAT = "nvcc build 1"
+FORMAT = "nvcc build 2"
 """Part of every key: change it when what a build directory holds changes."""
 LARGEST_FILE = 4 << 30
 LEAST_MEMORY = 4 << 30
@@ -138,8 +139,11 @@ class _Job:
         artifact = folder / OUTPUT
         ok = done.ok and artifact.is_file()
         if ok:
-            absent = await unexported(artifact, self.plan.toolkit)
-            ok, found = not absent, (*absent, *found)
+            toolkit = self.plan.toolkit
+            against = await unexported(artifact, toolkit)
+            if toolkit.nm:
+                against += await forbidden_imports(sorted((folder / KEPT).glob("*.o")), toolkit.nm)
+            ok, found = not against, (*against, *found)
         return Build(
             ok=ok,
             device="cuda",

@@ -4,6 +4,7 @@ A verdict is only as good as the machine that gave it: a compiler that drops a c
 confinement or a GPU whose clock jumps shows here, before anybody's work is judged.
 """
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -68,6 +69,8 @@ async def selftest(
             await reference.open_reference(judge, options)
             graph = (await reference.graph(judge)).graph
             bench = Bench(judge, _emulator(cuda), python=python, cuda=cuda, deadline_s=DEADLINE_S)
+            if cuda:
+                await _built_ahead(cuda, folder)
             for case in CORPUS:
                 told(await _judged(bench, graph, case, folder))
             if cuda:
@@ -93,6 +96,15 @@ def _emulator(cuda: Cuda | None) -> Emulator | None:
     with suppress(EnvironmentFault):
         return Emulator(cache_dir("emulator"))
     return None
+
+
+async def _built_ahead(cuda: Cuda, folder: Path) -> None:
+    """All kernels at once, as many as memory allows; the verdicts find them built."""
+    sources = []
+    for number, case in enumerate(case for case in CORPUS if case.suffix == ".cu"):
+        sources.append(folder / f"ahead_{number}.cu")
+        sources[-1].write_text(case.text)
+    await asyncio.gather(*map(cuda.build, sources))
 
 
 async def _judged(bench: Bench, graph: Graph, case: Case, folder: Path) -> Row:

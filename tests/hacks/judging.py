@@ -256,8 +256,12 @@ class Court:
         timing = {"baselines": ["eager"], "blocks": 6}
         return Cuda(gpu.name, gpu.arch, toolkit, self.builds, uuid=gpu.uuid, timing=timing)
 
-    def module(self, path: Path, *, small_shapes: bool = True, time_it: bool = False) -> Found:
-        """A ``ModelNew`` file, judged as a program."""
+    def module(
+        self, path: Path, *, small_shapes: bool = True, time_it: bool = False, beside: bool = False
+    ) -> Found:
+        """A ``ModelNew`` file, judged as a program; `beside` the reference."""
+        if beside:
+            path = Path(shutil.copy(path, self.folder))
         return self._said(verify_program(self.bench, path, small_shapes=small_shapes, time_it=time_it))
 
     def kernel(self, path: Path, output: int = 0, *, time_it: bool = False) -> Found:

@@ -64,7 +64,7 @@ def test_the_module_runner_notices(case: Case, court: Court) -> None:
 @pytest.mark.parametrize("case", cases(Run.MODULE, quick=False), ids=titled)
 def test_a_module_is_caught(case: Case, court: Court, tmp_path: Path) -> None:
     judged = Court(tmp_path, MODELS[case.name]) if case.name in MODELS else court
-    found = judged.module(path_of(case))
+    found = judged.module(path_of(case), beside=case.beside)
     assert found.catches(case), found
     if judged is not court:
         judged.close()

@@ -20,6 +20,7 @@ from stitch_tui.tools.worker.target import Slot
 from tests.hacks.judging import Court, LinearAndSums
 
 from .kernels import HEAD, HONEST, MODEL, Honest
+from .modules import MODULES, module
 
 QUICK = HONEST[::8]
 """Programs of the default run."""
@@ -166,4 +167,20 @@ def test_no_honest_file_is_accused(program: Honest, court: Court, tmp_path: Path
     source = tmp_path / "honest.cu"
     source.write_text(program.source)
     found = court.kernel(source, program.output)
+    assert found.category == "correct", found
+
+
+@pytest.fixture(scope="module")
+def of_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
+    opened = Court(tmp_path_factory.mktemp("modules"))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODULES)
+def test_no_honest_module_is_accused(name: str, of_modules: Court, tmp_path: Path) -> None:
+    source = tmp_path / "candidate.py"
+    source.write_text(module(**MODULES[name]))
+    found = of_modules.module(source)
     assert found.category == "correct", found

@@ -131,6 +131,17 @@ def test_a_function_that_nobody_defines_is_a_link_error(tmp_path: Path, toolkit:
     assert "helper(int)" in error.message
 
 
+def test_a_call_that_only_the_object_code_shows_is_evidence(tmp_path: Path, toolkit: Toolkit) -> None:
+    text = (
+        "#define GLUE(a, b) a##b\n"
+        'extern "C" void* GLUE(dl, sym)(void*, const char*);\n'
+        'extern "C" int stitch_run(const void*) { return GLUE(dl, sym)(nullptr, "x") != nullptr; }\n'
+    )
+    error = only_error(build(tmp_path / "k.cu", toolkit, text))
+    assert error.category is Category.HACK_SUSPECTED
+    assert "dlsym loads code" in error.message
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

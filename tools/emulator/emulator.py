@@ -35,6 +35,7 @@ from stitch_tui.tools.emulator.toolchain import (
     find_compiler,
 )
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
+from stitch_tui.tools.imports import forbidden_imports
 from stitch_tui.tools.process import run
 from stitch_tui.tools.verdict import Build, Category, Finding
 
@@ -158,6 +159,7 @@ class Emulator:
                 deadline = Deadline.after(timeout)
                 try:
                     objects = await compiler.compile(sources, mode, folder, runtime, deadline)
+                    await _require_harmless(objects, folder)
                     await self._link(objects, runtime, folder, deadline)
                 except Refused as refused:
                     return plain.model_copy(update={"diagnostics": refused.findings, "log": refused.log})
@@ -229,6 +231,14 @@ def _sealed(made: Runtime) -> bool:
 def _digests(made: Runtime) -> str:
     """A line for each file; an empty one for the parsed headers where the compiler has none."""
     return "\n".join(file_digest(path) for path in (made.object, made.prelude, made.parsed))
+
+
+async def _require_harmless(objects: Objects, folder: Path) -> None:
+    """Raise `Refused` for what the candidate's objects call; unasked where there is no nm."""
+    if (nm := shutil.which("nm")) and (
+        found := await forbidden_imports([folder / path.name for path in objects.paths], Path(nm))
+    ):
+        raise Refused(found)
 
 
 def _published(plain: Build, objects: Objects, folder: Path, entry: Entry) -> Build:

@@ -207,10 +207,15 @@ class Channel:
             "run", self.request(f"define {{nonce}} {index}", [*call.lines(), "go"], "in define")
         )
 
-    def burst(self, count: int, *, cold: bool) -> Done:
-        """`count` launches over the defined sets, an event around each; cold: L2 evicted in between."""
-        mode = "cold" if cold else "warm"
-        return self._judged("run", self.request(f"burst {{nonce}} {count} {mode}", [], "in a timed burst"))
+    def burst(self, count: int, *, cold: bool, order: Sequence[int] = ()) -> Done:
+        """`count` launches over the defined sets, an event around each; cold: L2 evicted in between.
+
+        Args:
+            order: which set each launch takes; empty: one after the other, again and again.
+        """
+        words = ("cold" if cold else "warm", *map(str, order))
+        head = f"burst {{nonce}} {count} {' '.join(words)}"
+        return self._judged("run", self.request(head, [], "in a timed burst"))
 
     def watch(self, count: int, library: str) -> Done:
         """A warm burst under CUPTI, the library at that path."""

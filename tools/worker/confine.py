@@ -2,7 +2,8 @@
 
 Options: ``--network`` an own network namespace; ``--filter`` no internet sockets and no access to other
 processes; ``--alone`` with it, no child processes; ``--write DIR`` (repeated) the only folders that may
-be written.  What the kernel refuses is left out; ``--report FD`` names, one a line, what is active.
+be written, ``--read DIR`` beside them the only ones whose files may be read.  What the kernel refuses is left
+out; ``--report FD`` names, one a line, what is active.
 Everything here is inherited and cannot be undone by the program.
 """
 
@@ -23,6 +24,7 @@ _CLONE_NEWNET, _CLONE_NEWUSER, _CLONE_THREAD = 0x40000000, 0x10000000, 0x10000
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_WRITES = {1: 0x1FF2, 2: 0x3FF2, 3: 0x7FF2}
 """Landlock's version -> every right that changes a file or folder."""
+_LANDLOCK_READ_FILE = 0x4
 _O_PATH = 0o10000000
 _AUDIT_X86_64 = 0xC000003E
 _ALLOW, _DENY, _ABSENT = 0x7FFF0000, 0x00050001, 0x00050026
@@ -43,11 +45,16 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--filter", action="store_true")
     parser.add_argument("--write", action="append", default=[])
+    parser.add_argument("--read", action="append", default=[])
     parser.add_argument("--report", type=int, default=-1)
     parser.add_argument("argv", nargs="+")
     options = parser.parse_args()
     active = confine(
-        network=options.network, alone=options.alone, filtered=options.filter, write=options.write
+        network=options.network,
+        alone=options.alone,
+        filtered=options.filter,
+        write=options.write,
+        read=options.read,
     )
     if options.report >= 0:
         os.write(options.report, "".join(f"{name}\n" for name in active).encode())
@@ -56,7 +63,9 @@ def main() -> None:
     os.execvp(options.argv[0], options.argv)
 
 
-def confine(*, network: bool, alone: bool, filtered: bool, write: Sequence[str]) -> list[str]:
+def confine(
+    *, network: bool, alone: bool, filtered: bool, write: Sequence[str], read: Sequence[str]
+) -> list[str]:
     """Confine this process; returns what is active, in words."""
     steps: list[tuple[str, Callable[[], bool]]] = [
         ("limits on processes and core dumps", _limit),
@@ -65,7 +74,8 @@ def confine(*, network: bool, alone: bool, filtered: bool, write: Sequence[str])
     if network:
         steps.append(("own network namespace", _own_network))
     if write:
-        steps.append(("read-only files outside its folder", lambda: _read_only_but(write)))
+        words = "read-only files outside its folder" + (", none of the user's" if read else "")
+        steps.append((words, lambda: _confine_files(write, read)))
     words = "no internet sockets, no access to other processes' memory"
     if filtered:
         steps.append((words + (", no child processes" if alone else ""), lambda: _filter_calls(alone)))
@@ -92,19 +102,22 @@ def _own_network() -> bool:
     return True
 
 
-def _read_only_but(folders: Sequence[str]) -> bool:
-    """Landlock: every write, creation and removal outside `folders` is refused; reads are not confined."""
+def _confine_files(write: Sequence[str], read: Sequence[str]) -> bool:
+    """Landlock: every write, creation and removal outside `write` is refused, and every reading of a file
+    outside both; without `read` files are read everywhere."""
     version = _libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
         return False
-    rights = _LANDLOCK_WRITES[min(version, max(_LANDLOCK_WRITES))]
-    rules = _libc.syscall(_LANDLOCK_CREATE, struct.pack("Q", rights), 8, 0)
+    writes = _LANDLOCK_WRITES[min(version, max(_LANDLOCK_WRITES))]
+    reads = _LANDLOCK_READ_FILE if read else 0
+    rules = _libc.syscall(_LANDLOCK_CREATE, struct.pack("Q", writes | reads), 8, 0)
     if rules < 0:
         return False
-    for folder in folders:
-        opened = os.open(folder, _O_PATH | os.O_CLOEXEC)
-        _libc.syscall(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, opened), 0)
-        os.close(opened)
+    for folders, rights in ((write, writes | reads), (read, reads)):
+        for folder in folders:
+            opened = os.open(folder, _O_PATH | os.O_CLOEXEC)
+            _libc.syscall(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, opened), 0)
+            os.close(opened)
     refused = int(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0))
     os.close(rules)
     return refused == 0

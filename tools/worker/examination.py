@@ -265,8 +265,8 @@ class Examination:
                 name, found = next(iter(trials.items()))
                 raise CandidateFault(
                     "unsupported",
-                    f"not decidable: output {output} is of the size of its rounding errors: the reference"
-                    f" errs by {found.reference_error:.2g} of its scale, the candidate by {found.error:.2g};"
+                    f"not decidable: output {output} is of the size of its rounding errors (the reference"
+                    f" errs by {found.reference_error:.2g} of its scale, the candidate by {found.error:.2g});"
                     " inputs or weights with a larger result, or float64, would tell",
                     where=name,
                 )

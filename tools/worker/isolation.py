@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/etc", "/proc", "/sys", "/run", "/var", "/nix")
+"""Where no user keeps files."""
 CONFINE = Path(__file__).with_name("confine.py")
 
 
@@ -22,6 +24,8 @@ class Isolation:
     """No files outside the work folder and the devices are written."""
     filtered: bool = True
     """No internet sockets, no access to other processes' memory."""
+    readable: tuple[str, ...] = ()
+    """With `read_only`: the folders whose files may be read, the work folder aside; empty: all."""
 
     def prefix(self, work: Path, report: int) -> list[str]:
         """The command that confines itself and becomes the command behind it.
@@ -35,11 +39,13 @@ class Isolation:
         command += ["--alone"] if self.alone else []
         command += ["--filter"] if self.filtered else []
         command += ["--write", str(work), "--write", "/dev"] if self.read_only else []
+        command += [part for folder in self.readable for part in ("--read", folder)] if self.read_only else []
         return [*command, "--"]
 
     def weaker(self) -> list["Isolation"]:
         """This one, then what is left of it when the device's driver does not start under it."""
-        found = [self, replace(self, alone=False), replace(self, read_only=False)]
+        found = [self, replace(self, readable=())]
+        found += [replace(self, alone=False), replace(self, read_only=False)]
         found += [replace(self, alone=False, read_only=False), replace(self, alone=False, filtered=False)]
         return list(dict.fromkeys([*found, replace(self, alone=False, read_only=False, filtered=False)]))
 
@@ -58,6 +64,14 @@ def descriptors() -> tuple[int, int]:
 def for_runner(*, module: bool, cuda: bool) -> Isolation:
     """The strictest confinement under which such a runner still works."""
     return Isolation(network_namespace=not cuda, alone=not module)
+
+
+def libraries() -> tuple[str, ...]:
+    """Folders that a Python with torch reads: the system's, the interpreter's, the toolkit's; no user's."""
+    named = (os.environ.get("CUDA_HOME", ""), *os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    places = (*SYSTEM, sys.prefix, sys.base_prefix, *sys.path, str(Path(__file__).parent), *named)
+    real = (os.path.realpath(place) for place in places if place)
+    return tuple(dict.fromkeys(place for place in real if os.path.isdir(place)))
 
 
 def unprotected(active: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ class ModuleCall:
         self.task = task
 
     def preface(self) -> list[str]:
-        """The line ``module HEX``: constructor's arguments, module mode, dtype, numeric flags.
+        """The line ``module HEX``: constructor's arguments, module mode, dtype, flags, the reference's file.
 
         Raises:
             Fault: the constructor's arguments cannot be pickled.
@@ -26,7 +26,13 @@ class ModuleCall:
         if reference.loaded.get_init_inputs is not None:
             seed_everything(reference.options.init_seed)
             init = reference.loaded.get_init_inputs()
-        described = {"init": init, "dtype": reference.options.dtype, "flags": reference.set_flags()}
+        options = reference.options
+        described = {
+            "init": init,
+            "dtype": options.dtype,
+            "flags": reference.set_flags(),
+            "reference": str(options.project.resolve() / options.path),
+        }
         try:
             return [f"module {pickle.dumps(described).hex()}"]
         except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -15,9 +15,10 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ from .device_clock import Clock, evict
 from .encoding import DTYPES
 from .nesting import filled
 from .samples import QUEUE_FILLS
-from .tampering import Untouched
+from .tampering import Intact, Untouched
 
 _PR_SET_PDEATHSIG = 1
 _DTYPES = tuple(DTYPES.values())
@@ -64,6 +65,9 @@ class ModuleRunner:
         self._held: list[Tensor] = []
 
     def serve(self) -> None:
+        # In this frame alone, where a candidate that found the runner could not take them away.
+        changed: Callable[[], str] = str
+        send = self._channel.sendall
         while line := self._reader.readline():
             verb, _, rest = line.rstrip("\n").partition(" ")
             words = rest.split()
@@ -74,6 +78,7 @@ class ModuleRunner:
             elif verb == "arguments":
                 self._arguments = json.loads(rest)
             elif verb == "load":
+                changed = Intact(_hidden(), self).changes
                 self._load(rest)
             elif verb == "call":
                 self._answer(words[0], words[1], received(self._reader))
@@ -81,12 +86,16 @@ class ModuleRunner:
                 self._sets[int(words[1])] = received(self._reader)
                 self._say(f"done {words[0]} 0 0 0 0 0")
             elif verb == "burst":
-                self._guarded(words[0], partial(self._burst, words[0], int(words[1]), words[2] == "cold"))
+                order = [int(number) for number in words[3:]]
+                cold = words[2] == "cold"
+                self._guarded(words[0], partial(self._burst, words[0], int(words[1]), cold, order))
             elif verb == "watch":
                 watch = Watch(line.rstrip("\n").split(" ", 3)[3])
-                self._guarded(words[0], partial(self._burst, words[0], int(words[1]), False, watch))
+                self._guarded(words[0], partial(self._burst, words[0], int(words[1]), False, (), watch))
             elif verb == "quit":
                 return
+            if said := changed():
+                send(_finding("hack_suspected", said).encode())
 
     def _say(self, line: str) -> None:
         self._channel.sendall((line + "\n").encode())
@@ -113,7 +122,8 @@ class ModuleRunner:
         torch.set_float32_matmul_precision(flags["matmul_precision"])
         torch.backends.cudnn.allow_tf32 = flags["cudnn_allow_tf32"]
         self._untouched = Untouched()
-        self._audit = Audit([path.parent, Path.cwd(), Path(tempfile.gettempdir()), *_hosts()])
+        folders = [path.parent, Path.cwd(), Path(tempfile.gettempdir()), *_hosts()]
+        self._audit = Audit(folders, _forbidden(path.resolve(), Path(self._described["reference"]).resolve()))
         sys.path.insert(0, str(path.parent))
         spec = importlib.util.spec_from_file_location("stitch_candidate", path)
         if spec is None or spec.loader is None:
@@ -157,8 +167,7 @@ class ModuleRunner:
             with torch.no_grad():
                 event_us = float(action() or 0.0)
         except Wrong as wrong:
-            finding = {"severity": "error", "category": wrong.category, "kind": "python", "msg": str(wrong)}
-            self._say(f"finding {json.dumps(finding)}")
+            self._say(_finding(wrong.category, str(wrong)).rstrip())
         self._say(f"done {nonce} 0 0 {event_us:.3f} 0 0")
 
     def _view(self, placed: Placed) -> Tensor:
@@ -263,8 +272,12 @@ class ModuleRunner:
         if result.device.type != self.device.type or result.layout is not torch.strided:
             raise Wrong("launch_error", f"{placed.name} is on {result.device} in {result.layout} layout")
 
-    def _burst(self, nonce: str, count: int, cold: bool, watch: Watch | None = None) -> float:
+    def _burst(
+        self, nonce: str, count: int, cold: bool, order: Sequence[int] = (), watch: Watch | None = None
+    ) -> float:
         """Timed launches; returns for how long other streams worked on after the current one, us.
+
+        Sets come in the `order` that the judge asks for, each once, or one after the other again and again.
 
         Every launch starts from its set's buffers: one that found them moved on would have other results.
         Giving them back is not timed when cold; back to back it is, since the judge's clock sees it too.
@@ -274,12 +287,17 @@ class ModuleRunner:
         kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         clocks, host_us = [], []
         pinning = cold and self._pins_l2()
+        # Each set's inputs come ahead of its own launch: what is computed ahead of that, is from poison.
+        coming = [[tensor.clone() for tensor in tensors] for tensors in inputs] if cold else []
+        for tensor in (tensor for tensors in inputs for tensor in (tensors if cold else ())):
+            tensor.view(-1).view(torch.uint8).fill_(POISON)
         for _ in range(1 if cold else QUEUE_FILLS):
             evict(self.device)
         for launch in range(count):
-            number = launch % len(calls)
+            number = order[launch] if order else launch % len(calls)
             changing = self._changing(calls[number])
             if cold:
+                _copy(inputs[number], coming[number])
                 _copy(*changing)
                 if pinning and self._driver:
                     self._driver.release_persisting_l2()
@@ -294,6 +312,8 @@ class ModuleRunner:
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         left_us = self._left_us()
+        for tensors, values in zip(inputs, coming, strict=False):
+            _copy(tensors, values)
         self._inspect("in a timed launch")
         times = [clock.elapsed_us() for clock in clocks]
         if watch:
@@ -324,6 +344,26 @@ class ModuleRunner:
         names = {placed.name for placed in call.outs if placed.flags & BUFFER} & self._state.keys()
         given = [placed for placed in call.ins if placed.name in names]
         return [self._state[placed.name] for placed in given], [self._view(placed) for placed in given]
+
+
+def _forbidden(candidate: Path, reference: Path) -> Path | None:
+    """The reference's file, unless the candidate is in it, or is a bundle that takes weights from it."""
+    bundled = candidate.parent / "reference.py" if candidate.name == "model_new.py" else candidate
+    return None if reference in (candidate, bundled) else reference
+
+
+def _finding(category: str, message: str) -> str:
+    """The protocol's line for what a candidate did wrong."""
+    finding = {"severity": "error", "category": category, "kind": "python", "msg": message}
+    return f"finding {json.dumps(finding)}\n"
+
+
+def _hidden() -> list[ModuleType]:
+    """The runner's own modules, which no import finds from now on."""
+    names = [name for name in sys.modules if name.partition(".")[0] in ("stitch_worker", "__main__")]
+    modules = [sys.modules.pop(name) for name in names]
+    sys.modules["__main__"] = ModuleType("__main__")
+    return modules
 
 
 def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:

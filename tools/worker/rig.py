@@ -19,7 +19,7 @@ from .candidate_fault import CandidateFault
 from .channel import Channel
 from .encoding import DTYPES
 from .hoarding import require_room
-from .isolation import Isolation, for_runner
+from .isolation import Isolation, for_runner, libraries
 from .leftovers import children, threads
 
 FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
@@ -114,6 +114,11 @@ class Rig:
     @property
     def protections(self) -> list[str]:
         return self._channel.protections if self._channel else []
+
+    @property
+    def started(self) -> bool:
+        """Does the candidate run: could its process be started, and the candidate be loaded?"""
+        return self._channel is not None
 
     def place(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor], shift: int = 0) -> None:
         """Lay out slots for such inputs and results, and scratch memory as the candidate asks for it.
@@ -259,6 +264,9 @@ class Rig:
     def _isolation(self) -> Isolation | None:
         """The strictest confinement that works here; on a GPU CUDA must start under it, tried once."""
         wanted = for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
+        if self.launch.module and "STITCH_KERNELS" not in self.launch.env:
+            own = os.path.realpath(Path(self.launch.load).parent)
+            wanted = replace(wanted, readable=(*libraries(), own))
         if self.device.type != "cuda":
             return wanted
         working = next((weaker for weaker in wanted.weaker() if self._cuda_starts(weaker)), None)

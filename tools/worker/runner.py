@@ -12,11 +12,12 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 
 from .abi import NOT_EXPORTED, SYMBOLS, Call, c_call, received
 from .cuda_driver import CudaDriver, CudaDriverError
 from .cupti import Watch
-from .late_inputs import LateInputs
+from .late_inputs import LateInputs, LateSets
 from .samples import FILLS_AHEAD, QUEUE_FILLS
 
 _PR_SET_PDEATHSIG = 1
@@ -102,10 +103,10 @@ class _Runner:
                 case ["define", nonce, index]:
                     self._sets[int(index)] = received(self._reader)
                     self._say(f"done {nonce} 0 0 0 0 0")
-                case ["burst", nonce, count, mode]:
-                    self._burst(nonce, int(count), mode == "cold")
+                case ["burst", nonce, count, mode, *order]:
+                    self._burst(nonce, int(count), mode == "cold", [int(number) for number in order])
                 case ["watch", nonce, count, *_]:
-                    self._burst(nonce, int(count), False, Watch(line.rstrip("\n").split(" ", 3)[3]))
+                    self._burst(nonce, int(count), False, (), Watch(line.rstrip("\n").split(" ", 3)[3]))
                 case ["quit"]:
                     return
                 case _:
@@ -173,7 +174,9 @@ class _Runner:
         last = getattr(self._library, "cudaGetLastError", None)
         return int(last()) if last is not None else 0
 
-    def _burst(self, nonce: str, count: int, cold: bool, watch: Watch | None = None) -> None:
+    def _burst(
+        self, nonce: str, count: int, cold: bool, order: Sequence[int], watch: Watch | None = None
+    ) -> None:
         function = getattr(self._library, SYMBOLS["run"])
         driver, rc, error, left_us = self._driver, 0, 0, 0.0
         times: list[float] = []
@@ -188,19 +191,27 @@ class _Runner:
             if not cold:
                 self._evict(driver, QUEUE_FILLS)
             marks, pinning = [], cold and driver.pins_l2()
+            late = (
+                LateSets(driver, self._stream, list(self._sets.values()), self._memory.base) if cold else None
+            )
             for launch in range(count):
+                number = order[launch] if order else launch % len(structs)
+                if late:
+                    late.bring(number)
                 if pinning:
                     driver.release_persisting_l2()
                 if cold:
                     self._evict(driver, FILLS_AHEAD)
                 start, began = self._mark(), time.perf_counter()
-                rc = rc or int(function(ctypes.byref(structs[launch % len(structs)])))
+                rc = rc or int(function(ctypes.byref(structs[number])))
                 host_us.append((time.perf_counter() - began) * 1e6)
                 marks.append((start, self._mark()))
             driver.synchronise_stream(self._stream)
             left_us = -time.perf_counter() * 1e6
             driver.synchronise()
             left_us += time.perf_counter() * 1e6
+            if late:
+                late.put_back()
             times = [driver.elapsed_us(start, end) for start, end in marks]
             for start, end in marks:
                 driver.forget(start)

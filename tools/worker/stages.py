@@ -56,7 +56,7 @@ def _starts(exam: Examination, variant: str) -> bool:
         return False
     except CandidateFault as fault:
         # Python code has no way to say that it is made for one shape, other than to raise.
-        if exam.module is None or fault.category != "launch_error":
+        if exam.module is None or fault.category != "launch_error" or not exam.rig.started:
             raise
         exam.report.unchecked.append(f"{variant}: {fault.message}")
         return False

@@ -1,24 +1,34 @@
-"""A candidate on several sets of inputs at once, so that timed launches rotate through buffers."""
+"""A candidate on several sets of inputs, so that timed launches rotate through buffers whose values change.
 
+Before every burst each set gets new values at its old addresses, and the launches of a short burst come to
+each set once, in an order that nobody knows before: a result that was kept from another launch, or computed
+ahead between two, is the wrong one.
+"""
+
+import secrets
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from .abi import Call
 from .answers import Done
-from .arena import fill_guards, poison
+from .arena import fill_guards, poison, view
 from .channel import Channel
 from .rig import Rig
+
+MOVED_SHARE = 100
+"""One element in so many is replaced by another of the tensor, beside all being moved: sums change too."""
 
 
 class TimedRig(Rig):
     """A `Rig` whose bursts rotate; weights, workspace and bound memory are shared by all sets."""
 
-    def prepare(self, sets: Sequence[Sequence[Tensor]], outputs: Sequence[Tensor]) -> Done:
-        """Place every set, bind the weights of the first, define the sets; the answer is that of bind."""
-        self.place(sets[0], outputs)
+    def prepare(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor], sets: int = 1) -> Done:
+        """Place `sets` sets of inputs, bind the weights, define the sets; the answer is that of bind."""
+        self.place(tensors, outputs)
         self._rotation = [(self._ins, self._outs)]
-        for number in range(1, len(sets)):
+        for number in range(1, sets):
             ins = [
                 self._layout.add(f"input {name} ({number})", slot.nbytes) if activation else slot
                 for name, slot, activation in zip(
@@ -34,11 +44,16 @@ class TimedRig(Rig):
         assert self._arena
         assert self._channel
         fill_guards(self._arena, self._layout)
-        bound = self.bind(sets[0])
-        self._given = list(sets)
-        for number in range(len(sets)):
+        bound = self.bind(tensors)
+        self._given = [self._own(tensors) for _ in range(sets)]
+        for number in range(sets):
             self._channel.define(number, self._turned(number))
         return bound
+
+    def _own(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Activations of a set's own, the weights of all."""
+        kinds = self.border.activations
+        return [t.clone() if activation else t for t, activation in zip(tensors, kinds, strict=True)]
 
     def _turned(self, number: int) -> Call:
         """Make one set the current one; returns its description."""
@@ -47,21 +62,34 @@ class TimedRig(Rig):
         return self.description()
 
     def burst(self, count: int, *, cold: bool) -> Done:
-        """`count` launches after every set's outputs were poisoned."""
-        return self._poisoned().burst(count, cold=cold)
+        """`count` launches on new values: on a set each, in a random order, when there are as many sets."""
+        channel = self._renewed()
+        numbers = list(range(self.rotations))
+        secrets.SystemRandom().shuffle(numbers)
+        self.order = numbers[:count] if count <= self.rotations else list(range(self.rotations))
+        return channel.burst(count, cold=cold, order=self.order if count <= self.rotations else ())
 
     def watch(self, count: int, library: str) -> Done:
         """As a warm `burst`, under CUPTI."""
-        return self._poisoned().watch(count, library)
+        return self._renewed().watch(count, library)
 
-    def _poisoned(self) -> Channel:
+    def _renewed(self) -> Channel:
+        """Every set with new values and poisoned outputs."""
         assert self._arena
         assert self._channel
-        for _, outs in self._rotation:
+        for given, (ins, outs) in zip(self._given, self._rotation, strict=True):
+            for tensor, slot, activation in zip(given, ins, self.border.activations, strict=True):
+                if activation and tensor.numel():
+                    renew(tensor)
+                    view(self._arena, slot, tensor.dtype, tuple(tensor.shape)).copy_(tensor)
             for slot in outs:
                 poison(self._arena, slot)
         self._synchronise()
         return self._channel
+
+    def given(self, number: int) -> list[Tensor]:
+        """The inputs that one set's last launch had."""
+        return self._given[number]
 
     def delivered(self, number: int) -> list[Tensor]:
         """What the last burst wrote for one set; raises for guard zones or inputs that it touched."""
@@ -72,3 +100,13 @@ class TimedRig(Rig):
     @property
     def rotations(self) -> int:
         return len(self._rotation)
+
+
+def renew(tensor: Tensor) -> None:
+    """Other values in place, all of them the tensor's own: whatever was valid as an input still is."""
+    flat = tensor.view(-1)
+    moved = flat.roll(1 + secrets.randbelow(max(1, flat.numel() - 1)))
+    count = 4 + flat.numel() // MOVED_SHARE
+    source, target = torch.randint(flat.numel(), (2, count), device=flat.device)
+    moved[target] = moved[source]
+    flat.copy_(moved)

@@ -42,6 +42,7 @@ HOST_US = {"library": 30.0, "module": 300.0}
 (on an H200's host 8 and 80 to 150)."""
 SHORT_BURST, LONG_BURST = 10, 60
 """Launches of the bursts whose difference is timed by the judge; fewer, in proportion, for long launches."""
+LEAST_SAMPLES = 20
 BURST_US = 6000.0
 """For a long burst of long launches."""
 LEFT_US, LEFT_SHARE = 200.0, 0.02
@@ -59,8 +60,8 @@ class Measurement:
     blocks: int = 12
     launches: int = 10
     """In each block: ``blocks * launches`` samples in all."""
-    sets: int = 3
-    """Buffers that the launches rotate through."""
+    sets: int = 10
+    """Buffers that the launches rotate through; a block has at most one launch on each."""
     cold: bool = True
     """Evict the L2 cache before each launch."""
     warmup_s: float = 10.0
@@ -147,10 +148,6 @@ def _long_burst(launch_us: float) -> int:
     return max(4, min(LONG_BURST, int(BURST_US / launch_us)))
 
 
-def _rolled(tensor: Tensor, places: int) -> Tensor:
-    return tensor.flatten().roll(places).reshape(tensor.shape) if places else tensor
-
-
 class _Race:
     def __init__(
         self,
@@ -179,10 +176,11 @@ class _Race:
         return rig
 
     def run(self) -> Json:
-        sets = self._drawn()
-        own = [self.target.evaluate(tensors, "own") for tensors in sets]
+        tensors = [t.contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
+        own = self.target.evaluate(tensors, "own")
+        sets = self._sets(tensors, own)
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
-        bound, *_ = [rig.prepare(sets, own[0]) for rig in (self.rig, *self._rivals.values())]
+        bound, *_ = [rig.prepare(tensors, own, sets) for rig in (self.rig, *self._rivals.values())]
         if kinds := _kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             self._baselines, failures = self._pool.of(self.task, self.described, kinds)
@@ -192,7 +190,7 @@ class _Race:
         contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
         for name, burst in contestants.items():
             self._warm_up(name, burst)
-        times = self._interleaved(contestants, sets, own)
+        times = self._interleaved(contestants)
         launch_us = median(t for block in times["candidate"] for t in block)
         self.notes.append(f"the host is {median(self._host_us):.0f} us at a launch")
         slope_us, event_us = self._clocked(launch_us)
@@ -214,21 +212,24 @@ class _Race:
         for rig in (self.rig, *self._rivals.values()):
             rig.close()
 
-    def _drawn(self) -> list[list[Tensor]]:
-        """Inputs of the sets: as many as asked for and as memory allows."""
-        first = [t.contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
-        nbytes = sum(t.numel() * t.dtype.itemsize for t in first)
+    def _sets(self, tensors: Sequence[Tensor], own: Sequence[Tensor]) -> int:
+        """As many as asked for and as memory allows: inputs of judge and candidate and aside, and results."""
+        inputs = [t for t, slot in zip(tensors, self.target.inputs, strict=True) if slot.kind == "activation"]
+        nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own))
         free, _ = torch.cuda.mem_get_info()
-        count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / (2 * max(1, nbytes)))))
+        count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / max(1, nbytes))))
         if count < self.options.sets:
             self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
-        turns = [number * 4099 for number in range(1, count)]  # rolled, not drawn: drawing takes longer
-        return [first, *([_rolled(t, s) for t, s in self._activations(first, turn)] for turn in turns)]
+        return count
 
-    def _activations(self, tensors: Sequence[Tensor], turn: int) -> list[tuple[Tensor, int]]:
-        """Each tensor with the places that it is rolled by: activations `turn`, weights none."""
-        slots = self.target.inputs
-        return [(t, turn * (s.kind == "activation")) for t, s in zip(tensors, slots, strict=True)]
+    @property
+    def _launches(self) -> int:
+        """In a block: none of them may know the result of another."""
+        return min(self.options.launches, self.rig.rotations)
+
+    @property
+    def _blocks(self) -> int:
+        return max(self.options.blocks, -(-LEAST_SAMPLES // self._launches))
 
     def _burst_of(self, rig: TimedRig) -> Burst:
         def burst(count: int) -> list[float]:
@@ -259,32 +260,28 @@ class _Race:
             if clock.monotonic() > end:
                 self.notes.append(f"{name}: the warm-up did not become stable")
                 return
-            medians.append(median(burst(self.options.launches)))
+            medians.append(median(burst(self._launches)))
 
-    def _interleaved(
-        self,
-        contestants: Mapping[str, Burst],
-        sets: Sequence[list[Tensor]],
-        own: Sequence[list[Tensor]],
-    ) -> dict[str, list[list[float]]]:
-        """Blocks A B B A ...; after some of the candidate's, a random set of its results is compared."""
+    def _interleaved(self, contestants: Mapping[str, Burst]) -> dict[str, list[list[float]]]:
+        """Blocks A B B A ...; after some of the candidate's, one of its results is compared."""
         times: dict[str, list[list[float]]] = {name: [] for name in contestants}
         order = list(contestants)
-        for block in range(self.options.blocks):
+        for block in range(self._blocks):
             for name in order if block % 2 == 0 else reversed(order):
-                found = contestants[name](self.options.launches)
-                if len(found) != self.options.launches or min(found) <= 0:
+                found = contestants[name](self._launches)
+                if len(found) != self._launches or min(found) <= 0:
                     raise CandidateFault("hack_suspected", f"{name}: times that no clock shows: {found[:3]}")
                 times[name].append(found)
                 if name == "candidate" and (block == 0 or secrets.randbelow(3) == 0):
-                    number = secrets.randbelow(min(self.rig.rotations, self.options.launches))
-                    self._verify(sets[number], own[number], self.rig.delivered(number))
+                    number = secrets.choice(self.rig.order)
+                    self._verify(self.rig.given(number), self.rig.delivered(number))
             self._emit("block", {"block": block, "median_us": median(times["candidate"][-1])})
         return times
 
-    def _verify(self, tensors: list[Tensor], own: list[Tensor], got: list[Tensor]) -> None:
+    def _verify(self, tensors: list[Tensor], got: list[Tensor]) -> None:
         if self.target.random:
             return
+        own = self.target.evaluate(tensors, "own")
         exact = partial(self.target.evaluate, precision="f64")
         truth = exact(tensors)
         weights = [slot.kind != "activation" for slot in self.target.inputs]
@@ -367,7 +364,7 @@ class _Race:
             "cuda": torch.version.cuda,
             "cache": "cold L2" if self.options.cold else "warm L2",
             "l2_bytes": properties.L2_cache_size,
-            "blocks": self.options.blocks,
-            "launches_per_block": self.options.launches,
+            "blocks": self._blocks,
+            "launches_per_block": self._launches,
             "rotating_sets": self.rig.rotations,
         }

@@ -91,7 +91,7 @@ def test_a_candidate_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.M
 
 
 class Noisy(LinearRelu):
-    """A reference with rounding errors as large as its result, for an input without a negative number."""
+    """A reference with rounding errors as large as its result, where its input has no negative number."""
 
     def __init__(self, everywhere: bool) -> None:
         super().__init__()

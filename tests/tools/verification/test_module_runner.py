@@ -96,19 +96,55 @@ def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
     source = tmp_path / "model_new.py"
     source.write_text(MODEL.format(name="ModelNew", body=BODY))
     target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
-    sets = [[t.contiguous() for t in target.draw(FULL, seed)] for seed in (1, 2)]
-    sets[1] = [a if slot.kind == "activation" else b for slot, b, a in zip(target.inputs, *sets, strict=True)]
-    expected = [target.evaluate(tensors, "own") for tensors in sets]
+    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
     rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
     rig.arguments = module.arguments(FULL)
     try:
-        rig.prepare(sets, expected[0])
+        rig.prepare(tensors, target.evaluate(tensors, "own"), sets=2)
         assert len(rig.burst(5, cold=cold).times_us) == 5
         assert rig.border.mutated == 3
-        for number, outputs in enumerate(expected):
-            torch.testing.assert_close(rig.delivered(number), outputs)
+        for number in range(2):
+            expected = target.evaluate(rig.given(number), "own")
+            torch.testing.assert_close(rig.delivered(number), expected)
     finally:
         rig.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        "key = x.data_ptr()",
+        "self.calls = getattr(self, 'calls', 0) + 1\n        key = self.calls % 4",
+    ],
+)
+def test_a_result_kept_from_another_timed_launch_is_wrong(
+    session: Session, tmp_path: Path, body: str
+) -> None:
+    source = tmp_path / "model_new.py"
+    keeps = (
+        "\n        self.kept = getattr(self, 'kept', {})"
+        "\n        if key not in self.kept:"
+        "\n            self.kept[key] = torch.relu(self.norm(self.layer(x))) * scale"
+        "\n        return self.kept[key].clone()"
+    )
+    source.write_text(MODEL.format(name="ModelNew", body=body + keeps))
+    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
+    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
+    rig.arguments = module.arguments(FULL)
+    wrong = 0
+    try:
+        rig.prepare(tensors, target.evaluate(tensors, "own"), sets=4)
+        for _ in range(3):
+            rig.burst(4, cold=True)
+            assert sorted(rig.order) == [0, 1, 2, 3]
+            for number in rig.order:
+                expected, got = target.evaluate(rig.given(number), "own"), rig.delivered(number)
+                wrong += not torch.allclose(got[0], expected[0], rtol=1e-4)
+    finally:
+        rig.close()
+    assert wrong >= 6
 
 
 @pytest.mark.slow
@@ -120,7 +156,7 @@ def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path)
     rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
     rig.arguments = module.arguments(FULL)
     try:
-        rig.prepare([tensors], target.evaluate(tensors, "own"))
+        rig.prepare(tensors, target.evaluate(tensors, "own"))
         with pytest.raises(CandidateFault, match="allclose was replaced, in a timed launch"):
             rig.burst(5, cold=True)
     finally:
