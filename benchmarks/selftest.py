@@ -3,7 +3,7 @@
 ``python benchmarks/selftest.py [--device cuda] [--warm]`` writes
 ``benchmarks/results/selftest_cpu.json`` or ``selftest_cuda.json`` and ends with 1 when a row is wrong or it
 took too long.  Caches are empty at the start, as on a machine that never ran it; ``--warm`` leaves the
-user's.  On a machine with other work the CPU seconds tell what the wall clock cannot.
+user's.  On a machine with other work (``load``) the CPU seconds tell what the wall clock cannot.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def measured(device: str, environment: dict[str, str], folder: str) -> dict[str,
         "seconds": round(wall, 1),
         "cpu_seconds": round(cpu, 1),
         "limit_seconds": LIMIT_S[device],
-        "in_time": min(wall, cpu) < LIMIT_S[device],
+        "in_time": wall < LIMIT_S[device],
         "passed": report["passed"],
         "rows": [row | {"seconds": round(row["seconds"], 1)} for row in report["rows"]],
     }

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 OnEvent = Callable[[str, Json], None]
 COMMAND = (sys.executable, "-P", "-m", "stitch_tui.tools.docs.worker")
 START_S = 60.0
-SEARCH_S = 20.0
+SEARCH_S = 60.0
 BUILD_S = 3600.0
 _KEPT = ("CUTLASS_PATH", "NVCC_CCBIN")
 """Variables that finding headers depends on, beside those that any worker gets; no key is among them."""

@@ -89,7 +89,7 @@ def test_an_endpoints_vectors_answer_what_no_word_does(include: Path) -> None:
         async with DocsWorker(embedding_of(settings(url))) as docs:
             await docs.call("build", {"folders": [str(include)]}, timeout=60)
             assert (await docs.search("rotation", library="runtime"))[0].name == "cudaTurnWheel"
-            assert (await docs.call("stats", timeout=20))["vectors"] == f"tiny at {url}"
+            assert (await docs.call("stats", timeout=60))["vectors"] == f"tiny at {url}"
             assert docs._process is not None
             assert KEY.encode() not in Path(f"/proc/{docs._process.pid}/environ").read_bytes()
 

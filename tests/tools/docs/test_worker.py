@@ -50,8 +50,8 @@ def test_it_indexes_and_searches_with_sockets_denied(
             assert added["chunks"] == 1
             assert [p.name for p in await worker.search("tiles by a counter", library="own")] == ["mine"]
             with pytest.raises(UsageError, match="was not added"):
-                await worker.call("remove", {"path": "nothing"}, timeout=20)
-            assert (await worker.call("remove", {"path": str(mine)}, timeout=20))["chunks"] == 1
+                await worker.call("remove", {"path": "nothing"}, timeout=60)
+            assert (await worker.call("remove", {"path": str(mine)}, timeout=60))["chunks"] == 1
             assert await worker.search("tiles by a counter", library="own") == []
             assert worker._process is first, "it stays warm"
             os.kill(first.pid, signal.SIGKILL)
