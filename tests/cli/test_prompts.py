@@ -36,4 +36,7 @@ def test_a_prompt_is_changed_compared_and_taken_back(home: Path, capsys: pytest.
 
 def test_a_prompt_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["prompts", "show", "coder-dream"]) == 2
-    assert "there is coder-draft, coder-optimise, coder-repair, planner-plan" in capsys.readouterr().err
+    assert (
+        "there is coder-draft, coder-optimise, coder-program, coder-repair, planner-plan"
+        in capsys.readouterr().err
+    )
