@@ -11,7 +11,7 @@ from stitch_tui.tools import reference
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.judge import Judge
-from stitch_tui.tools.verdict import Category, Verdict
+from stitch_tui.tools.verdict import Category, Finding, Verdict
 from stitch_tui.tools.verification import Bench, verify_region
 
 pytestmark = pytest.mark.slow
@@ -87,7 +87,14 @@ async def judged(folder: Path, emulator: Emulator) -> dict[str, list[Verdict]]:
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory, emulator: Emulator) -> dict[str, list[Verdict]]:
-    return asyncio.run(judged(tmp_path_factory.mktemp("misbehaviour"), emulator))
+    """With builds that are not refused for what they call: what contains them is looked at."""
+
+    async def nothing(*_: object) -> tuple[Finding, ...]:
+        return ()
+
+    with pytest.MonkeyPatch.context() as unread:
+        unread.setattr("stitch_tui.tools.emulator.emulator.forbidden_imports", nothing)
+        return asyncio.run(judged(tmp_path_factory.mktemp("misbehaviour"), emulator))
 
 
 @pytest.mark.parametrize("name", NAMED)
