@@ -47,7 +47,7 @@ class ModelCoder:
         refusal = Refused("nothing was asked")
         left, attempts = self._docs.lookups if self._docs else 0, 0
         while attempts < ATTEMPTS:
-            answer = await self._ask(brief, base, docs, [*shown, *turns])
+            answer = await self._ask(brief, base, docs, [*shown, *turns], searches=left > 0)
             if self._docs and left and (query := query_in(answer.text)):
                 left -= 1
                 found = await self._docs.look_up("coder", brief.subtask.id, query, left=left)
@@ -74,7 +74,13 @@ class ModelCoder:
         )
 
     async def _ask(
-        self, brief: CodeBrief, base: Iteration | None, docs: str, turns: Sequence[Message]
+        self,
+        brief: CodeBrief,
+        base: Iteration | None,
+        docs: str,
+        turns: Sequence[Message],
+        *,
+        searches: bool,
     ) -> Answer:
         kind, tokens = _kind(brief), self._model.settings.feedback_tokens
         lookup = self._docs.invitation if self._docs else ""
@@ -86,7 +92,8 @@ class ModelCoder:
 
         live = _Live(self._record, brief.subtask.id)
         try:
-            ask = Ask(with_turns(compose, turns), stage=kind, subtask=brief.subtask.id)
+            functions = self._docs.functions if self._docs and searches else ()
+            ask = Ask(with_turns(compose, turns), stage=kind, subtask=brief.subtask.id, functions=functions)
             return await self._model.ask(ask, live.feed)
         finally:
             live.flush()

@@ -86,6 +86,16 @@ class Documentation:
         """How a role that answers with JSON asks; empty when it cannot."""
         return self._invited(f"set the property `{TOOL}`, and leave all others empty, to")
 
+    @property
+    def functions(self) -> tuple[dict[str, Any], ...]:
+        """What a role that answers in text may call instead, where its endpoint knows tools."""
+        if not self.lookups:
+            return ()
+        query = {"type": "string", "description": "CUDA's own words, such as names of functions."}
+        parameters = {"type": "object", "properties": {"query": query}, "required": ["query"]}
+        description = "Search this machine's CUDA documentation."
+        return ({"name": TOOL, "description": description, "parameters": parameters},)
+
     async def on_errors(self, subtask: str, last: Iteration | None) -> str:
         """Documentation on what the last build did not know or called wrongly; empty when all was well."""
         if last is None or last.verdict is None or self._off:
@@ -186,8 +196,14 @@ def queries(verdict: Verdict, source: str) -> list[str]:
 def query_in(answer: str) -> str:
     """The query of an answer that asks for documentation; empty when it does not, or holds code as well."""
     blocks = [fence for fence in fences(answer) if fence.is_closed]
-    asked = [" ".join(fence.text.split()) for fence in blocks if fence.kind == TOOL]
+    asked = [_query(fence.text) for fence in blocks if fence.kind == TOOL]
     return asked[-1][:LONGEST_QUERY] if asked and len(asked) == len(blocks) else ""
+
+
+def _query(text: str) -> str:
+    """A fence's text, or the argument of the call that it stands for."""
+    called = [value["query"] for value in objects(text) if isinstance(value.get("query"), str)]
+    return " ".join((called[-1] if called else text).split())
 
 
 def query_in_data(answer: str) -> str:

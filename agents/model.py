@@ -37,6 +37,9 @@ class Ask:
     subtask: str = ""
     schema: dict[str, Any] | None = None
     """JSON schema of the answer; None: text."""
+    functions: tuple[dict[str, Any], ...] = ()
+    """What the model may call instead of answering in text, as the protocol's ``function`` objects; where it
+    does, the answer is a fence with the function's name and its arguments."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ class ChatModel:
             raise typed from error
         finally:
             self._write_down(ask, reply, request, told, problem, monotonic() - began)
-        return Answer(text=reply.arguments or reply.text or reply.refusal, finish=reply.finish)
+        return Answer(text=_answer(reply) or reply.refusal, finish=reply.finish)
 
     def _write_down(
         self,
@@ -219,7 +222,7 @@ class ChatModel:
                 subtask=ask.subtask,
                 model=self.settings.model,
                 messages=tuple(told),
-                answer=reply.arguments or reply.text,
+                answer=_answer(reply),
                 reasoning=reply.reasoning,
                 finish=reply.finish,
                 problem=problem,
@@ -250,6 +253,9 @@ class ChatModel:
             request["reasoning_effort"] = settings.reasoning_effort
         if ask.schema is not None:
             request |= _shaped(known.shape, ask.schema)
+        elif ask.functions and "tools" not in known.omitted:
+            request |= {"tools": [{"type": "function", "function": f} for f in ask.functions]}
+            request["tool_choice"] = "auto"
         return {name: value for name, value in request.items() if name not in known.omitted}
 
     def _tell(self, request: dict[str, Any], omitted: tuple[str, ...]) -> None:
@@ -311,6 +317,13 @@ def _shaped(shape: Shape, schema: dict[str, Any]) -> dict[str, Any]:
         choice = {"type": "function", "function": {"name": TOOL}}
         return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
     return {}
+
+
+def _answer(reply: Reply) -> str:
+    """What a reply says; a call of a function other than that for the answer itself, as a fence."""
+    if reply.called in ("", TOOL):
+        return reply.arguments or reply.text
+    return f"```{reply.called}\n{reply.arguments}\n```"
 
 
 def _length(reply: Reply) -> int:

@@ -42,6 +42,8 @@ class Reply:
     """How a stream ends when not well: after half of the text."""
     prefers_tools: bool = True
     """Answers through the tool when the request forces one."""
+    calls: bool = False
+    """The text is what the tool is called with, where the request lets the model choose."""
 
 
 def error(status: int, message: str, code: str = "", **headers: str) -> Reply:
@@ -168,7 +170,8 @@ def _end_badly(to: BaseHTTPRequestHandler, server: OpenAIServer, reply: Reply) -
 
 
 def _delta(request: dict[str, Any], reply: Reply, piece: str) -> dict[str, Any]:
-    if "tools" in request and reply.prefers_tools:
+    is_forced = request.get("tool_choice") not in (None, "auto")
+    if "tools" in request and (reply.prefers_tools if is_forced else reply.calls):
         name = request["tools"][0]["function"]["name"]
         return {"tool_calls": [{"index": 0, "id": "c", "function": {"name": name, "arguments": piece}}]}
     return {"content": piece}

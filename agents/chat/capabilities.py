@@ -57,8 +57,11 @@ class Capabilities(BaseModel):
         for name in ("stream_options", "reasoning_effort", "temperature"):
             if name in request and name in said:
                 return self._without(name)
-        shaped = "response_format" in request or "tools" in request
-        if shaped and (fault.status < 500 or of_shape):
+        if fault.status >= 500 and not of_shape:
+            return None
+        if request.get("tool_choice") == "auto":  # it may call, and may as well answer in text
+            return self._without("tools")
+        if "response_format" in request or "tools" in request:
             return None if self.shape is Shape.FENCED else self.simpler()
         return None
 

@@ -30,6 +30,8 @@ class Reply:
         self._redactors = {name: Redactor() for name in self._parts}
         self._length = 0
         self.finish = ""
+        self.called = ""
+        """The function that was called first; what it was called with are the `arguments`."""
         self.usage: Usage | None = None
         self.refusal = ""
 
@@ -43,7 +45,7 @@ class Reply:
 
     @property
     def arguments(self) -> str:
-        """JSON of a forced tool call."""
+        """JSON of tool calls."""
         return "".join(self._parts["arguments"])
 
     @property
@@ -121,6 +123,7 @@ def _take_message(message: Any, reply: Reply) -> None:
     reply.refusal += _text(getattr(message, "refusal", None))
     for call in getattr(message, "tool_calls", None) or ():
         function = getattr(call, "function", None)
+        reply.called = reply.called or _text(getattr(function, "name", None))
         reply.add("arguments", _text(getattr(function, "arguments", None)))
 
 

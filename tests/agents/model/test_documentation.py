@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from model_desk import Desk
-from openai_server import OpenAIServer, Reply
+from openai_server import OpenAIServer, Reply, Script, error
 from test_code_answer import WHOLE
 from test_prompts import H200, SOURCE, graph, hardware, subtask
 
@@ -72,6 +72,14 @@ def coded(
     desk: Desk, replies: Sequence[str], *attempts: Iteration, **settings: Any
 ) -> tuple[Candidate, list[str]]:
     """The candidate that comes of scripted answers, and the prompts that they answer."""
+    candidate, requests = sent(desk, [Reply(text) for text in replies], *attempts, **settings)
+    return candidate, ["\n".join(m["content"] for m in request["messages"]) for request in requests]
+
+
+def sent(
+    desk: Desk, script: Script, *attempts: Iteration, **settings: Any
+) -> tuple[Candidate, list[dict[str, Any]]]:
+    """What the Coder makes of a server's answers, and its requests."""
 
     async def session(url: str) -> Candidate | None:
         docs = Documentation(DocsSettings(**settings), desk.record)
@@ -83,10 +91,10 @@ def coded(
         finally:
             await docs.close()
 
-    with OpenAIServer([Reply(text) for text in replies]) as server:
+    with OpenAIServer(script) as server:
         candidate = asyncio.run(session(server.url))
     assert candidate is not None
-    return candidate, ["\n".join(m["content"] for m in request["messages"]) for request in server.requests]
+    return candidate, server.requests
 
 
 @pytest.mark.usefixtures("indexed")
@@ -121,6 +129,33 @@ def test_the_coder_may_ask_a_bounded_number_of_times(desk: Desk) -> None:
     assert "That was the last search" in prompts[2]
     assert len(prompts) == 4, "the third request to search is an answer without code"
     assert [event.reason for event in desk.events("retrieval")] == ["asked", "asked"]
+
+
+@pytest.mark.usefixtures("indexed")
+def test_a_model_that_knows_tools_calls_the_search(desk: Desk) -> None:
+    call = json.dumps({"query": "cublasLtMatmulDescSetAttribute size"})
+    candidate, requests = sent(desk, [Reply(call, calls=True), Reply(WHOLE)], lookups=1)
+    assert not candidate.refused
+    assert requests[0]["tools"][0]["function"]["name"] == "search_docs"
+    assert requests[0]["tool_choice"] == "auto"
+    assert "size of the buffer" in requests[1]["messages"][-1]["content"]
+    assert "tools" not in requests[1], "it has searched as often as it may"
+    (told,) = desk.events("retrieval")
+    assert told.query == "cublasLtMatmulDescSetAttribute size"
+    assert desk.events("exchange")[0].answer == f"```search_docs\n{call}\n```"
+
+
+@pytest.mark.usefixtures("indexed")
+def test_an_endpoint_that_refuses_tools_is_asked_for_the_fence(desk: Desk) -> None:
+    def replies(request: dict[str, Any], number: int) -> Reply:
+        if "tools" in request:
+            return error(400, '"auto" tool choice requires --enable-auto-tool-choice')
+        return Reply(ASKS if len(request["messages"]) == 2 else WHOLE)
+
+    candidate, requests = sent(desk, replies, lookups=1)
+    assert not candidate.refused
+    assert ["tools" in request for request in requests] == [True, False, False]
+    assert [event.reason for event in desk.events("retrieval")] == ["asked"]
 
 
 @pytest.mark.usefixtures("indexed")
