@@ -172,6 +172,7 @@ def test_a_good_reference_is_summarised(judge: Judge, runner: asyncio.Runner) ->
 NOTES = {
     "zero": forward("return self.line(x) * 0"),
     "constant": forward("return torch.ones(3, 3)"),
+    "below_tolerance": forward("return 1000 + self.line(x) * 5e-4"),
     "independent": forward("return self.line(torch.ones(3, 4)).cumsum(0)"),
     "nonfinite": forward("return self.line(x) / 0"),
     "random": forward("return self.line(x) + torch.rand(3, 2)"),
@@ -187,6 +188,11 @@ def test_what_weakens_a_verdict_is_a_note_and_no_error(
 ) -> None:
     summary = runner.run(opened(judge, NOTES[kind]))
     assert kind in [note.kind for note in summary.notes]
+
+
+def test_an_output_below_a_peers_tolerance_is_a_note(judge: Judge, runner: asyncio.Runner) -> None:
+    (note,) = runner.run(opened(judge, forward("return self.line(x) * 1e-6"))).notes
+    assert "KernelBench's tolerance takes zeros for it" in note.text
 
 
 def test_floats_are_cast_and_integers_are_not(judge: Judge, runner: asyncio.Runner) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from . import numerics
 from .reference import Outcome
 from .task import LONGEST_FORWARD_S, Task
 from .template import Template, tensor_leaves
@@ -33,7 +34,19 @@ def _outputs(outputs: Sequence[Tensor]) -> list[Note]:
             notes.append({"kind": "zero", "text": f"output {index} is all zeros"})
         elif output.numel() > 1 and bool((output == output.flatten()[0]).all()):
             notes.append({"kind": "constant", "text": f"output {index} has one value in all its elements"})
+        elif output.is_floating_point() and (text := _below_tolerance(output)):
+            notes.append({"kind": "below_tolerance", "text": f"output {index} {text}"})
     return notes
+
+
+def _below_tolerance(output: Tensor) -> str:
+    """What would be taken for the output, because it differs from it by less than tolerances; or empty."""
+    mean = torch.full_like(output, float(output.double().mean()))
+    if numerics.relative_error(mean, output) <= numerics.floor(output.dtype, reduction=1):
+        return "varies by less than rounding: its mean in all elements would pass"
+    if numerics.kernelbench_rule(torch.zeros_like(output), output):
+        return "is so small that KernelBench's tolerance takes zeros for it; here errors count by its size"
+    return ""
 
 
 def _randomness(task: Task) -> list[Note]:

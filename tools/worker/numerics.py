@@ -77,7 +77,7 @@ def compare(
         return _exact(got, own, lookalikes or {})
     reference_error = relative_error(own, truth)
     rounding = max(REFERENCE_FACTOR * reference_error, allowance)
-    limit = min(max(rounding, _floor(own.dtype, reduction)), LARGEST_LIMIT)
+    limit = min(max(rounding, floor(own.dtype, reduction)), LARGEST_LIMIT)
     wrong_kind = ~same_kind(got, own, truth)
     errors = element_errors(got, truth, own.dtype)
     error = math.inf if wrong_kind.any() else _largest(errors)
@@ -125,10 +125,10 @@ def element_errors(result: Tensor, truth: Tensor, dtype: torch.dtype) -> Tensor:
 def tolerance(truth: Tensor, own: Tensor, reduction: int) -> float:
     """The largest relative error that passes, by the rule at the top of this module."""
     rounding = REFERENCE_FACTOR * relative_error(own, truth)
-    return min(max(rounding, _floor(own.dtype, reduction)), LARGEST_LIMIT)
+    return min(max(rounding, floor(own.dtype, reduction)), LARGEST_LIMIT)
 
 
-def _floor(dtype: torch.dtype, reduction: int) -> float:
+def floor(dtype: torch.dtype, reduction: int) -> float:
     """What an honest sum of so many products may err, however exact the reference was."""
     return EPSILON_FACTOR * torch.finfo(dtype).eps * math.sqrt(max(1, reduction))
 
