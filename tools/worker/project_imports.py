@@ -15,14 +15,18 @@ def with_imports(launch: Launch, reference: Reference) -> Launch:
     A bundle holds the reference's own text, which may import more of the project (the adapter of ``stitch
     init`` does).  Candidates that are no bundle, and references in one file, get nothing of the project.
     """
-    loaded, path = reference.loaded, Path(launch.load)
-    beside = path.with_name("reference.py")
-    if not launch.module or path.name != "model_new.py" or not beside.is_file():
+    if not (launch.module and _is_bundle_of(reference, Path(launch.load)) and _imports_more(reference)):
         return launch
-    if hashlib.sha256(beside.read_bytes()).hexdigest() != loaded.sha256 or not _imports_more(reference):
-        return launch
-    folders = (reference.options.project.resolve(), loaded.path.parent)
+    folders = (reference.options.project.resolve(), reference.loaded.path.parent)
     return replace(launch, imports=tuple(dict.fromkeys(map(str, folders))))
+
+
+def _is_bundle_of(reference: Reference, module: Path) -> bool:
+    """Does the very text of the reference lie beside this ``model_new.py``?"""
+    beside = module.parent / "reference.py"
+    if module.name != "model_new.py" or not beside.is_file():
+        return False
+    return hashlib.sha256(beside.read_bytes()).hexdigest() == reference.loaded.sha256
 
 
 def _imports_more(reference: Reference) -> bool:

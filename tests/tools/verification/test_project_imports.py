@@ -87,6 +87,8 @@ def test_only_a_bundle_of_this_very_reference_may_import_from_the_project(
     assert with_imports(other, reference) == other
     (tmp_path / "reference.py").unlink()
     assert with_imports(other, reference) == other, "no bundle"
+    kernel = Launch(("kernel",))
+    assert with_imports(kernel, reference) == kernel, "linked in: nothing is loaded"
 
 
 def test_a_bundle_of_a_reference_in_one_file_gets_nothing_of_the_project(tmp_path: Path) -> None:
