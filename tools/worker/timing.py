@@ -1,4 +1,4 @@
-"""How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
+"""How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU.
 
 Event times come from inside each process; the judge's own clock around back-to-back bursts, and CUPTI's
 record of when the device worked, must agree with the candidate's, and a random set of timed results is
