@@ -22,7 +22,6 @@ STUCK_S = 30.0
 FAREWELL_S = 2.0
 LINE_BYTES = 1 << 20
 """Longest command."""
-_CHUNK = 1 << 16
 
 
 class Server:

@@ -145,9 +145,10 @@ def record(result: dict[str, Any]) -> None:
 def table() -> str:
     """Markdown, from every result file; the speedup of the whole program, the interval in brackets."""
     lines = [
-        "| example | device | program | coverage | over eager | over torch.compile | over reduce-overhead |"
+        "| example | device | program | coverage | over eager | over torch.compile | over reduce-overhead"
+        " | commit |"
     ]
-    lines += ["| --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [f"|{' --- |' * 8}"]
     for path in sorted(provenance.RESULTS.glob("examples_*.json")):
         found = json.loads(path.read_text())
         for name, example in sorted(found["examples"].items()):
@@ -155,16 +156,16 @@ def table() -> str:
             cells = [ratio(program["speedup"].get(baseline)) for baseline in BASELINES]
             coverage = "" if example["coverage"] is None else f"{example['coverage']:.0%}"
             device = "emulator" if found["device"].startswith("emulator") else found["device"]
-            lines.append(f"| {name} | {device} | {program['category']} | {coverage} | {' | '.join(cells)} |")
+            row = (name, device, program["category"], coverage, *cells, example["commit"])
+            lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 
-def commits() -> str:
-    """The commits that the table's figures were measured at."""
-    results = [json.loads(path.read_text()) for path in provenance.RESULTS.glob("examples_*.json")]
-    return ", ".join(
-        sorted({example["commit"] for found in results for example in found["examples"].values()})
-    )
+def notes() -> str:
+    """What is to be known of single rows."""
+    results = [json.loads(path.read_text()) for path in sorted(provenance.RESULTS.glob("examples_*.json"))]
+    examples = [example for found in results for example in found["examples"].values()]
+    return " ".join(f"{each['name']}: {each['note']}." for each in examples if each.get("note"))
 
 
 def latency() -> str:
@@ -181,7 +182,7 @@ def latency() -> str:
 
 def section() -> str:
     """What stands between the README's marks."""
-    return f"{table()}\n\nMeasured at commit {commits()}.\n\n{latency()}"
+    return "\n\n".join(part for part in (table(), notes(), latency()) if part)
 
 
 def ratio(speedup: dict[str, float] | None) -> str:

@@ -145,9 +145,9 @@ class StitchApp(KeysInOrder):
         self._catch_signals()
         self.run_worker(self._watch_themes(), exit_on_error=False)
         self.set_interval(0.5, self._tell_outside)
-        if not (self.is_headless or self.is_web):
-            loop = asyncio.get_running_loop()
-            threading.Thread(target=self._watch_terminal, args=(loop,), daemon=True).start()
+        if not (self.is_headless or self.is_web) and sys.stdin and sys.stdin.isatty():
+            watching = asyncio.get_running_loop(), sys.stdin.fileno()
+            threading.Thread(target=self._watch_terminal, args=watching, daemon=True).start()
 
     def use_theme(self, name: str) -> None:
         """Take a theme; one that is not there is replaced by the default, and that is said."""
@@ -185,13 +185,13 @@ class StitchApp(KeysInOrder):
         for received in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(received, partial(self.exit, return_code=128 + received))
 
-    def _watch_terminal(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _watch_terminal(self, loop: asyncio.AbstractEventLoop, terminal: int) -> None:
         """End when the terminal has gone, with a signal or without: reading it would spin for ever.
 
         From a thread, since the loop may stand still: it waits for a writer that such a terminal ended.
         """
         watched = select.poll()
-        watched.register(sys.stdin.fileno(), 0)  # a hangup is always told
+        watched.register(terminal, 0)  # a hangup is always told
         watched.poll()
         loop.call_soon_threadsafe(partial(self.exit, return_code=ExitCode.HANGUP))
         time.sleep(GRACE_S)

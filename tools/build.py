@@ -1,4 +1,4 @@
-"""Build a candidate with nvcc: cached, limited, and every way to fail told apart (``VERIFY.md`` 6)."""
+"""Build a candidate with nvcc: cached, limited, and every way to fail told apart."""
 
 import hashlib
 import shutil

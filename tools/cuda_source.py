@@ -1,4 +1,4 @@
-"""A view of CUDA C++ through its syntax tree: kernels, launches, includes, calls, exports, static objects."""
+"""A view of CUDA C++ through its syntax tree: kernels, launches, includes, calls, exports."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +11,6 @@ from stitch_tui.tools.cuda_mask import mask
 from stitch_tui.tools.cuda_tokens import Token, tokens
 
 _LANGUAGE = Language(tree_sitter_cuda.language())
-_NAMESPACES = ("translation_unit", "namespace_definition", "linkage_specification", "declaration_list")
-_CONDITIONS = ("preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif")
-_FILE_SCOPES = frozenset((*_NAMESPACES, *_CONDITIONS, "template_declaration"))
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,6 @@ class Function:
     """``__global__``."""
     is_exported: bool
     """``extern "C"``, outside unnamed namespaces and not static."""
-    runs_at_load: bool
-    """``__attribute__((constructor))`` or ``destructor``."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +54,6 @@ class Include:
     path: str
     system: bool
     line: int
-
-
-@dataclass(frozen=True)
-class Static:
-    """A variable at file scope."""
-
-    name: str
-    type: str
-    line: int
-    has_initialiser: bool
-    is_device: bool
-    """``__device__``, ``__constant__`` or ``__managed__``."""
 
 
 class CudaSource:
@@ -109,11 +92,6 @@ class CudaSource:
                 found.append(Call(_text(callee), _line(node), _enclosing(node)))
         return tuple(found)
 
-    @property
-    def static_calls(self) -> tuple[Call, ...]:
-        """Calls outside every function: initialisers that run when the library is loaded."""
-        return tuple(call for call in self.calls if not call.function)
-
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
         return tuple(_launches(self._of("call_expression")))
@@ -126,12 +104,6 @@ class CudaSource:
                 text = _text(path)
                 found.append(Include(text.strip('<>"'), text.startswith("<"), _line(node)))
         return tuple(found)
-
-    @cached_property
-    def statics(self) -> tuple[Static, ...]:
-        """Variables at file scope or in a namespace."""
-        declarations = (node for node in self._of("declaration") if _at_file_scope(node))
-        return tuple(static for node in declarations for static in _statics(node))
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
@@ -208,7 +180,6 @@ def _function(node: Node) -> Function:
         last_line=node.end_point.row + 1,
         is_kernel="__global__" in words,
         is_exported="static" not in words and _has_c_linkage(outer),
-        runs_at_load=bool(words & {"constructor", "destructor", "__constructor__", "__destructor__"}),
     )
 
 
@@ -233,35 +204,3 @@ def _launches(calls: Iterator[Node]) -> Iterator[Launch]:
             plain = _text(callee).partition("<")[0].rpartition("::")[2].strip()
             arguments = tuple(_text(child) for child in configuration.named_children)
             yield Launch(plain, arguments, _line(call), _enclosing(call))
-
-
-def _at_file_scope(node: Node) -> bool:
-    return all(above.type in _FILE_SCOPES for above in _ancestors(node))
-
-
-def _statics(declaration: Node) -> Iterator[Static]:
-    words = _words(declaration)
-    type_ = declaration.child_by_field_name("type")
-    if words & {"extern", "typedef", "using"}:
-        return
-    for declarator in declaration.children_by_field_name("declarator"):
-        if _declares_function(declarator):
-            continue
-        yield Static(
-            name=_name(declarator),
-            type=_text(type_) if type_ else "",
-            line=_line(declarator),
-            has_initialiser=declarator.type == "init_declarator",
-            is_device=bool(words & {"__device__", "__constant__", "__managed__", "__shared__"}),
-        )
-
-
-def _declares_function(declarator: Node) -> bool:
-    """``int f(int);`` and ``int* f();``, but not the pointer ``int (*f)(int)``."""
-    inner: Node | None = declarator
-    while inner is not None and inner.type in ("pointer_declarator", "reference_declarator"):
-        inner = inner.child_by_field_name("declarator") or _wrapped(inner)
-    if inner is None or inner.type != "function_declarator":
-        return False
-    named = inner.child_by_field_name("declarator")
-    return named is not None and named.type != "parenthesized_declarator"

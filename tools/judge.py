@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -15,11 +14,11 @@ from stitch_tui.tools import scratch
 from stitch_tui.tools.errors import (
     DeviceLost,
     EnvironmentFault,
-    JudgeKilled,
     ReferenceFault,
     StitchError,
     UsageError,
 )
+from stitch_tui.tools.judge_end import ended_because, frame, last_line
 from stitch_tui.tools.memory import available_bytes, descendants, session_members
 from stitch_tui.tools.process import kill_group, signal_group
 from stitch_tui.tools.scrub import reference_environment
@@ -36,7 +35,6 @@ _LINE_BYTES = 1 << 28
 _WATCH_S = 0.2
 _STACK_S = 2.0
 _FAREWELL_S = 1.0
-_FRAME = re.compile(r'File "([^"]+)", line (\d+) in')
 _ERRORS: dict[str, type[StitchError]] = {
     "reference": ReferenceFault,
     "memory": ReferenceFault,
@@ -129,7 +127,7 @@ class Judge:
         except TimeoutError:
             await self._end(EnvironmentFault("importing torch took too long", where=self.python))
         except ReferenceFault as fault:
-            why = _last_line(self.log) or fault.what
+            why = last_line(self.log) or fault.what
             await self._end(
                 EnvironmentFault("the interpreter cannot run stitch's worker", where=self.python, why=why)
             )
@@ -266,25 +264,14 @@ class Judge:
             await asyncio.wait_for(self._process.wait(), 2.0)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._tasks[0]), 0.5)
-        code = self._process.returncode
-        where, why = self._frame(), _last_line(self.log)
-        if self._over_memory:
-            return ReferenceFault(
-                "the reference is too large for memory",
-                where=where,
-                why=f"it held {self._over_memory / 2**30:.1f} GiB of {self.memory_limit / 2**30:.1f} allowed",
-                advice="smaller inputs in get_inputs(), or a machine with more memory",
-            )
-        if code is None:
-            return ReferenceFault("the reference closed the judge's connection", where=where)
-        if code >= 0:
-            during = f" during {self._stage}" if self._stage else ""
-            what = f"the reference ended the process (exit code {code}){during}"
-            return ReferenceFault(what, where=where, why=why)
-        name = signal.Signals(-code).name
-        if -code == signal.SIGKILL:
-            return JudgeKilled("the reference was killed", why="out of memory, most likely")
-        return ReferenceFault(f"the reference crashed ({name})", where=where)
+        return ended_because(
+            self._process.returncode,
+            self.log,
+            self.project,
+            during=self._stage,
+            held=self._over_memory,
+            memory_limit=self.memory_limit,
+        )
 
     async def _end(self, error: StitchError) -> Any:
         self._dead = error
@@ -311,18 +298,10 @@ class Judge:
         where, deadline = "", asyncio.get_running_loop().time() + _STACK_S
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                while not (where := self._frame()):
+                while not (where := frame(self.log, self.project)):
                     self._logged.clear()
                     await self._logged.wait()
         return where
-
-    def _frame(self) -> str:
-        """``file:line`` of the innermost of the user's frames in the last stack that the worker printed."""
-        for filename, line in _FRAME.findall(self.log.rpartition("most recent call first")[2]):
-            path = Path(filename)
-            if path.is_relative_to(self.project) and "site-packages" not in path.parts:
-                return f"{path.relative_to(self.project)}:{line}"
-        return ""
 
     async def _drain(self) -> None:
         """Read what the user's code prints, and keep the end of it."""
@@ -348,8 +327,3 @@ class Judge:
 def _error_of(data: Json) -> StitchError:
     kind = _ERRORS.get(data["kind"], StitchError)
     return kind(data["what"], where=data["where"], why=data["why"], advice=data["advice"])
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""

@@ -1,4 +1,4 @@
-"""The Verifier's verdict as data: what was decided, on what evidence (``VERIFY.md`` 1-3)."""
+"""The Verifier's verdict as data: what was decided, on what evidence."""
 
 from enum import StrEnum
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Verifier's work on one candidate, cheapest first, ending at the first failure (``VERIFY.md``).
+"""The Verifier's work on one candidate, cheapest first, ending at the first failure.
 
 ::
 

@@ -85,21 +85,6 @@ def test_calls_know_their_function_and_strings_and_comments_are_none(source: Cud
     assert not any(name == "system" for name, _ in names)
 
 
-def test_what_runs_when_the_library_is_loaded_is_named(source: CudaSource) -> None:
-    assert [(call.name, call.line) for call in source.static_calls] == [("init_all", 4)]
-    assert [function.name for function in source.functions if function.runs_at_load] == ["early"]
-
-
-def test_static_variables_are_told_from_function_declarations(source: CudaSource) -> None:
-    assert [(s.name, s.has_initialiser, s.is_device) for s in source.statics] == [
-        ("once", True, False),
-        ("table", False, True),
-        ("limits", True, True),
-        ("boot", False, False),
-        ("hook", True, False),
-    ]
-
-
 def test_tokens_hold_macro_bodies_but_no_comments_and_no_contents_of_strings() -> None:
     text = '#define RUN sys\\\ntem("ls") // fork\n/* exec */ auto s = R"x(popen)x" "a\\"b" \'c\' + 1\'000;'
     assert [token.text for token in tokens(text)] == [
@@ -139,7 +124,7 @@ def test_any_text_lexes_and_every_line_is_within_it(text: str) -> None:
 @given(st.binary(max_size=80))
 def test_any_bytes_have_views(data: bytes) -> None:
     view = CudaSource(data)
-    assert isinstance((view.functions, view.calls, view.launches, view.statics, view.includes), tuple)
+    assert isinstance((view.functions, view.calls, view.launches, view.includes), tuple)
 
 
 def test_the_headers_of_an_installed_toolkit_have_views() -> None:

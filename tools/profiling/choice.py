@@ -8,8 +8,6 @@ SHARE = 0.1
 """A kernel below this share of the device's time is not looked at: halving it wins less than 5 %."""
 BUSY = 0.5
 """Below this share of busy time the pauses win more than any kernel could."""
-LAUNCH_BOUND_LAUNCHES = 4
-"""From so many launches a run on, pauses are laid to launching; with fewer, to other work of the host."""
 
 
 @dataclass(frozen=True)

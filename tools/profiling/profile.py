@@ -1,4 +1,4 @@
-"""A profile as data: what ncu says of kernels, a trace of a run, and on what evidence (``VERIFY.md`` 5)."""
+"""A profile as data: what ncu says of kernels, a trace of a run, and on what evidence."""
 
 from enum import StrEnum
 

@@ -8,7 +8,8 @@ from typing import TextIO
 ABI = 1
 DTYPES = ("f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "bool")
 """In the order of ``enum stitch_dtype``."""
-ITEM_BYTES = (4, 8, 2, 2, 1, 1, 2, 4, 8, 1)
+IMPORTS = "STITCH_IMPORTS"
+"""The variable with the folders of the project that a bundle's reference imports from."""
 PARAMETER, BUFFER = 1, 2
 OK, CUDA_ERROR, UNSUPPORTED_SHAPE, BAD_CALL = range(4)
 NOT_EXPORTED = -1

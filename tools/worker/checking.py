@@ -13,6 +13,7 @@ from .candidate_fault import CandidateFault
 from .device_probe import require_device
 from .examination import Examination, border_of
 from .module_call import ModuleCall
+from .project_imports import with_imports
 from .report import FULL, Checked, Report, Trials
 from .rig import Launch
 from .session import Emit, Json, Session
@@ -39,7 +40,8 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
             return asdict(Report())  # a size made for a GPU is none for the emulator
         wanted["small"] = [FULL] if nothing_to_try else small
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
-    launch = Launch.of(params["runner"]).on(session.task.reference.device)
+    reference = session.task.reference
+    launch = with_imports(Launch.of(params["runner"]).on(reference.device), reference)
     module = ModuleCall(session.task) if launch.module else None
     report = examine(target, launch, trials, emit, module)
     report["unchecked"] += left_out

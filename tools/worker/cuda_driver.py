@@ -81,9 +81,6 @@ class CudaDriver:
         self._call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), value, _IPC_LAZY_PEER_ACCESS)
         return pointer.value
 
-    def close_ipc(self, pointer: int) -> None:
-        self._call("cuIpcCloseMemHandle", ctypes.c_uint64(pointer))
-
     def stream(self) -> int:
         """A stream that does not wait for the legacy default stream."""
         stream = ctypes.c_void_p()

@@ -31,7 +31,7 @@ class ModuleCall:
             "init": init,
             "dtype": options.dtype,
             "flags": reference.set_flags(),
-            "reference": str(options.project.resolve() / options.path),
+            "reference": str(reference.loaded.path),
         }
         try:
             return [f"module {pickle.dumps(described).hex()}"]

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, Placed, received
+from .abi import BUFFER, IMPORTS, NOT_EXPORTED, PARAMETER, Call, Placed, received
 from .arena import POISON, DeviceBlock
 from .audit import Audit
 from .cuda_driver import CudaDriver
@@ -122,9 +122,10 @@ class ModuleRunner:
         torch.set_float32_matmul_precision(flags["matmul_precision"])
         torch.backends.cudnn.allow_tf32 = flags["cudnn_allow_tf32"]
         self._untouched = Untouched()
-        folders = [path.parent, Path.cwd(), Path(tempfile.gettempdir()), *_hosts()]
+        imports = [folder for folder in os.environ.get(IMPORTS, "").split(os.pathsep) if folder]
+        folders = [path.parent, Path.cwd(), Path(tempfile.gettempdir()), *_hosts(), *map(Path, imports)]
         self._audit = Audit(folders, _forbidden(path.resolve(), Path(self._described["reference"]).resolve()))
-        sys.path.insert(0, str(path.parent))
+        sys.path[:0] = [str(path.parent), *imports]
         spec = importlib.util.spec_from_file_location("stitch_candidate", path)
         if spec is None or spec.loader is None:
             raise Wrong("launch_error", f"{path.name} is not a Python file")

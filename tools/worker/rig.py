@@ -46,12 +46,19 @@ class Launch:
     """Confine the process as far as the kernel and its kind allow."""
     module: bool = False
     """A Python module with ``ModelNew``, not a C library."""
+    imports: tuple[str, ...] = ()
+    """Folders of the project that such a module may import from."""
     deadline_s: float = 30.0
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> "Launch":
         """From JSON, all but ``argv`` optional."""
         return cls(**{**params, "argv": tuple(params["argv"])})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """`env`, and `imports` where the module's runner looks for them."""
+        return {**self.env, abi.IMPORTS: os.pathsep.join(self.imports)} if self.imports else dict(self.env)
 
     def on(self, device: torch.device) -> "Launch":
         """This launch on the judge's own device; its process sees that GPU alone, as number 0."""
@@ -251,7 +258,7 @@ class Rig:
                 arena=self._arena.announce(),
                 load=self.launch.load,
                 preface=self.preface,
-                env=self.launch.env,
+                env=self.launch.environment,
                 descriptors=self._arena.descriptors,
                 isolation=self._isolation() if self.launch.isolate else None,
                 deadline_s=self.launch.deadline_s,
@@ -266,7 +273,7 @@ class Rig:
         wanted = for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
         if self.launch.module and "STITCH_KERNELS" not in self.launch.env:
             own = os.path.realpath(Path(self.launch.load).parent)
-            wanted = replace(wanted, readable=(*libraries(), own))
+            wanted = replace(wanted, readable=(*libraries(), own, *self.launch.imports))
         if self.device.type != "cuda":
             return wanted
         working = next((weaker for weaker in wanted.weaker() if self._cuda_starts(weaker)), None)

@@ -1,4 +1,4 @@
-"""How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU (``VERIFY.md`` 3).
+"""How fast is a candidate?  Interleaved blocks against the reference's baselines, on a GPU.
 
 Event times come from inside each process; the judge's own clock around back-to-back bursts, and CUPTI's
 record of when the device worked, must agree with the candidate's, and a random set of timed results is
@@ -27,6 +27,7 @@ from .cupti import library
 from .device_probe import require_device
 from .faults import Fault
 from .module_call import ModuleCall
+from .project_imports import with_imports
 from .rig import Launch
 from .session import Emit, Json, Session
 from .target import RegionTarget, Target, target_of
@@ -170,6 +171,7 @@ class _Race:
         self.unchecked: list[str] = []
 
     def _rig(self, launch: Launch) -> TimedRig:
+        launch = with_imports(launch, self.task.reference)
         module = ModuleCall(self.task) if launch.module else None
         rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
         rig.arguments = module.arguments(FULL) if module else ""

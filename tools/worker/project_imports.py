@@ -1,0 +1,36 @@
+"""A bundle beside a project: where its runner finds the modules that the reference imports."""
+
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from .reference import Reference
+from .rig import Launch
+
+
+def with_imports(launch: Launch, reference: Reference) -> Launch:
+    """A bundle's launch with the folders that its reference imports modules from; any other unchanged.
+
+    A bundle holds the reference's own text, which may import more of the project (the adapter of ``stitch
+    init`` does).  Candidates that are no bundle, and references in one file, get nothing of the project.
+    """
+    if not (launch.module and _is_bundle_of(reference, Path(launch.load)) and _imports_more(reference)):
+        return launch
+    folders = (reference.options.project.resolve(), reference.loaded.path.parent)
+    return replace(launch, imports=tuple(dict.fromkeys(map(str, folders))))
+
+
+def _is_bundle_of(reference: Reference, module: Path) -> bool:
+    """Does the very text of the reference lie beside this ``model_new.py``?"""
+    beside = module.parent / "reference.py"
+    if module.name != "model_new.py" or not beside.is_file():
+        return False
+    return hashlib.sha256(beside.read_bytes()).hexdigest() == reference.loaded.sha256
+
+
+def _imports_more(reference: Reference) -> bool:
+    """Has the reference imported a module of the project?"""
+    loaded = reference.loaded
+    files = {str(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
+    return any(file and file != str(loaded.path) and loaded.located.relative(file) for file in files)
