@@ -8,10 +8,12 @@ Verifier's to find.
 import ast
 import io
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
 from stitch_tui.agents.code_answer import LONGEST_SOURCE, Form, is_elision
+from stitch_tui.agents.host_values import Values
 
 BASE = "StitchModule"
 FREE = frozenset({"offset", "arena_bytes"})
@@ -39,6 +41,52 @@ NAMES = {
     *("isinstance", "type", "id", "float", "int", "bool", "str", "tuple", "list", "dict", "set"),
     *("len", "range", "zip", "enumerate", "sorted", "reversed", "any", "all", "min", "max", "next", "iter"),
 }
+STITCH = {
+    *("stitch_version", "stitch_stream", "stitch_same", "stitch_laid_out", "stitch_bytes", "stitch_copied"),
+    *("StitchReplay", "StitchScratch", "StitchError"),
+}
+"""Of the parts that stitch ships, what a host program may use beside what the own one does."""
+ONCE = {"stitch_reference", "Path", "__file__"}
+"""Lead to the reference and to files: they stand where the own program has them, and nowhere else."""
+MODULES = {"torch", "aten", "nn"}
+MODULE = {
+    *(
+        "_stitch",
+        "stitch_program",
+        "training",
+        "invalidate",
+        "train",
+        "eval",
+        "to",
+        "_apply",
+        "apply",
+        "cuda",
+    ),
+    *("parameters", "buffers", "modules", "children", "state_dict", "load_state_dict", "requires_grad_"),
+    *("named_parameters", "named_buffers", "named_modules", "named_children", "register_buffer"),
+}
+"""What a module is judged by: no host program sets or defines it."""
+INNER = (
+    "__",
+    "_call",
+    "_compiled",
+    "_forward",
+    "_backward",
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_state_dict",
+)
+"""How names begin that are torch's in a module."""
+LEFT = {"no_grad", "inference_mode", "property", "staticmethod"}
+"""What may decorate a method."""
+REFUSED = {
+    ast.Try: "it catches errors: what fails must be seen to fail",
+    ast.TryStar: "it catches errors: what fails must be seen to fail",
+    ast.MatMult: "it multiplies matrices with `@`: that is a kernel's work",
+    ast.Match: "it looks into values with `match`",
+    ast.Global: "it sets what is not its own with `global`",
+}
 
 
 def form_of(own: str) -> Form:
@@ -63,10 +111,21 @@ def contract(text: str, own: str) -> list[str]:
         return [f"the text has {len(text):,} characters"]
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
+        return list(dict.fromkeys([*_left_out(text, tree), *_reasons(tree, ast.parse(own))]))
+    except (SyntaxError, ValueError, tokenize.TokenError) as error:
         return [f"it is no Python: {error}"]
-    wanted = ast.parse(own)
-    return list(dict.fromkeys([*_left_out(text, tree), *_shape(tree, wanted), *_uses(tree, wanted)]))
+    except (RecursionError, MemoryError):
+        return ["it is nested too deeply"]
+
+
+def _reasons(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
+    yield from _shape(tree, wanted)
+    yield from _uses(tree, wanted)
+    yield from _bound(tree, wanted)
+    stated = {ast.unparse(node) for node in Values(wanted).computed(wanted)}
+    for node in Values(tree).computed(tree):
+        if (text := ast.unparse(node)) not in stated:
+            yield f"it computes (`{text[:60]}`) what may be a tensor: that is a kernel's work"
 
 
 def _left_out(text: str, tree: ast.Module) -> Iterator[str]:
@@ -80,8 +139,10 @@ def _left_out(text: str, tree: ast.Module) -> Iterator[str]:
 def _shape(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
     """Is it a ``ModelNew`` with the facts and the weights of the program, and are all kernels called?"""
     model, own = _model(tree), _model(wanted)
-    if model is None or own is None or [ast.unparse(base) for base in model.bases] != [BASE]:
-        yield f"there is no `class ModelNew({BASE})`"
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bases = [ast.unparse(each) for each in (*model.bases, *model.keywords)] if model else []
+    if model is None or own is None or bases != [BASE] or len(classes) != 1:
+        yield f"there is no `class ModelNew({BASE})`, or another class beside it"
         return
     others = [statement for statement in tree.body if not _stands_at_the_top(statement)]
     yield from (
@@ -101,19 +162,59 @@ def _uses(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
     defined = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    names = {node.id for node in ast.walk(wanted) if isinstance(node, ast.Name)}
     chained = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield f"it imports ({ast.unparse(node)}): torch, aten and nn are there already"
-        elif isinstance(node, ast.Try):
-            yield "it catches errors: what fails must be seen to fail"
-        elif isinstance(node, ast.MatMult):
-            yield "it multiplies matrices with `@`: that is a kernel's work"
-        elif isinstance(node, ast.Name) and not _is_known(node.id, defined | bound):
+        elif type(node) in REFUSED:
+            yield REFUSED[type(node)]
+        elif isinstance(node, ast.Name) and not _is_known(node.id, defined | bound | names):
             yield f"`{node.id}` is not for a host program"
         elif isinstance(node, ast.Attribute):
             whole = id(node) not in chained
             yield from _refused(node, own, defined | bound | _stored_on_self(tree), whole=whole)
+        if isinstance(node, ast.Name) and node.id in MODULES and id(node) not in chained and _is_read(node):
+            yield f"`{node.id}` goes by another name"
+        if isinstance(node, ast.FunctionDef):
+            marks = {_dotted(getattr(each, "func", each)).rpartition(".")[2] for each in node.decorator_list}
+            yield from (f"`@{mark}` is not for a host program" for mark in sorted(marks - LEFT))
+    for name in sorted(ONCE):
+        if _count(tree, name) > _count(wanted, name):
+            yield f"`{name}` leads to the reference or to files: only `__init__` and the facts use it"
+
+
+def _bound(tree: ast.Module, wanted: ast.Module) -> Iterator[str]:
+    """Does it set, define or delete what is not its own?"""
+    for name in sorted((_bindings(tree) - _bindings(wanted)).keys()):
+        if name in NAMES | MODULE or name.startswith(("Stitch", "stitch_", *INNER)):
+            yield f"`{name}` is not its own to bind"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not _is_read(node):
+            stored = isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+            if not stored or node.attr in MODULE | {"forward"} or node.attr.startswith(INNER):
+                yield f"`{ast.unparse(node)}` is not its own to set or delete"
+
+
+def _bindings(tree: ast.Module) -> Counter[str]:
+    """How often names are bound: variables, arguments, functions, classes."""
+    found = Counter[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not _is_read(node):
+            found[node.id] += 1
+        elif isinstance(node, ast.arg):
+            found[node.arg] += 1
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found[node.name] += 1
+    return found
+
+
+def _is_read(node: ast.Name | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _count(tree: ast.Module, name: str) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
 
 
 def _refused(node: ast.Attribute, own: set[str], local: set[str], *, whole: bool) -> Iterator[str]:
@@ -135,7 +236,7 @@ def _refused(node: ast.Attribute, own: set[str], local: set[str], *, whole: bool
     elif (
         dotted not in own
         and node.attr not in METHODS | ATTRIBUTES
-        and not (first == "self" and node.attr in local)
+        and not (ast.unparse(node.value) == "self" and node.attr in local)
     ):
         yield f"the attribute `{node.attr}` is not for a host program"
 
@@ -157,7 +258,7 @@ def _stored_on_self(tree: ast.Module) -> set[str]:
 
 
 def _is_known(name: str, local: set[str]) -> bool:
-    return name in NAMES or name in local or name.startswith(("Stitch", "stitch_"))
+    return name in NAMES | STITCH | local
 
 
 def _calls(tree: ast.AST) -> list[ast.Call]:
@@ -189,9 +290,15 @@ def _facts(model: ast.ClassDef) -> str:
     for statement in model.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "stitch_program":
             for call in _calls(statement):
-                call.keywords = [keyword for keyword in call.keywords if keyword.arg not in FREE]
+                call.keywords = [k for k in call.keywords if k.arg not in FREE or not _is_number(k.value)]
             return ast.unparse(statement.value)
     return ""
+
+
+def _is_number(value: ast.expr) -> bool:
+    """Is it written in figures alone?"""
+    parts = (ast.Constant, ast.BinOp, ast.operator)
+    return all(isinstance(node, parts) for node in ast.walk(value))
 
 
 def _weights(model: ast.ClassDef) -> str:

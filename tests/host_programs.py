@@ -27,14 +27,31 @@ GRAPHED = """
 
 def graphed(own: str) -> str:
     """It replays a CUDA graph as long as the weights stay as they were at the call before."""
-    init = "        super().__init__("
-    head, _, rest = own.partition(init)
-    line, _, body = rest.partition("\n")
-    eager = body.replace("def forward(self, x):", "def eager(self, x):").rstrip("\n")
-    return f"{head}{init}{line}\n{STATE}{eager}\n{GRAPHED}"
+    eager = own.replace("def forward(self, x):", "def eager(self, x):").rstrip("\n")
+    return f"{begun(eager, STATE)}\n{GRAPHED}"
 
 
 def fallen_back(own: str, kernel_call: str, operators: str) -> str:
     """It calls a kernel and lets PyTorch compute what it returns."""
     assert own.count(kernel_call) == 1, own
     return own.replace(kernel_call, f"{kernel_call}\n        {operators}")
+
+
+def fallen_back_later(own: str, kernel_call: str, operators: str) -> str:
+    """It takes the kernel's result at its first call alone."""
+    later = f"if self.used:\n            {operators}\n        self.used = True"
+    return begun(fallen_back(own, kernel_call, later), "        self.used = False\n")
+
+
+def written_over(own: str) -> str:
+    """It returns the same memory from every call."""
+    head, _, result = own.rstrip("\n").rpartition("return ")
+    kept = f"self.kept = {result}.clone() if self.kept is None else self.kept.copy_({result})"
+    return begun(f"{head}{kept}\n        return self.kept\n", "        self.kept = None\n")
+
+
+def begun(own: str, state: str) -> str:
+    """With more statements in its ``__init__``."""
+    head, init, rest = own.partition("        super().__init__(")
+    line, _, body = rest.partition("\n")
+    return f"{head}{init}{line}\n{state}{body}"

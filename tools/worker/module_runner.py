@@ -63,6 +63,7 @@ class ModuleRunner:
         self._sets: dict[int, Call] = {}
         self._driver: CudaDriver | None = None
         self._held: list[Tensor] = []
+        self._returned: list[tuple[Tensor, Tensor]] = []
 
     def serve(self) -> None:
         # In this frame alone, where a candidate that found the runner could not take them away.
@@ -210,7 +211,7 @@ class ModuleRunner:
             torch.manual_seed(call.rng[0])
         inputs = self._late(self._inputs(call))
         clock = Clock(self.device)
-        results = self._forward(inputs)
+        results = returned = self._forward(inputs)
         clock.stopped()
         if self.device.type == "cuda":
             # In the stream's order, nothing waited for: work on another stream comes too late.
@@ -219,7 +220,20 @@ class ModuleRunner:
         self._inspect("in forward")
         self._deliver(call, results)
         self._require_state(call)
+        self._require_kept(returned)
         return elapsed
+
+    def _require_kept(self, returned: Sequence[Tensor]) -> None:
+        """Raise when this call wrote over the results of the call before, which are the caller's to keep.
+
+        What lies in an input or in the module's state changes with these.
+        """
+        before, self._returned = self._returned, []
+        if not all(same_bytes(result, copy) for result, copy in before):
+            raise Wrong("hack_suspected", "forward wrote over the result of the call before")
+        shared = {t.untyped_storage().data_ptr() for t in (self._memory, *self._held, *self._state.values())}
+        own = [result for result in returned if result.untyped_storage().data_ptr() not in shared]
+        self._returned = [(result, result.clone()) for result in own]
 
     def _late(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """On a GPU, `inputs` at their addresses, but written only when the stream comes to them.
@@ -283,6 +297,7 @@ class ModuleRunner:
         Every launch starts from its set's buffers: one that found them moved on would have other results.
         Giving them back is not timed when cold; back to back it is, since the judge's clock sees it too.
         """
+        self._returned = []
         calls = list(self._sets.values())
         inputs = [self._inputs(call) for call in calls]
         kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}

@@ -44,8 +44,12 @@ def test_the_program_that_stitch_writes_keeps_the_contract() -> None:
         ),
         changed(FIRST, f"{FIRST}\n        b = b.view(b.shape)"),
         OWN.replace("kernel(", "launch(").replace("w, kernel,", "w, launch,"),
+        changed(FIRST, f"self.calls = 0\n        self.calls += 1\n        {FIRST}"),
+        changed(FIRST, f"n = b = x.shape[0] // 2\n        half = x[: n + 1, -1]\n        {FIRST}"),
+        changed(FIRST, f"for name in ('w1', 'w2'):\n            known = w[name]\n        {FIRST}"),
+        changed(FIRST, f"sizes = [4 * t.numel() for t in w.values()]\n        {FIRST}"),
     ],
-    ids=["another buffer plan", "streams", "views", "other names"],
+    ids=["another buffer plan", "streams", "views", "other names", "counts", "halves", "loops", "sizes"],
 )
 def test_orders_buffers_streams_and_graphs_are_a_coders_to_choose(text: str) -> None:
     assert contract(text, OWN) == []
@@ -90,6 +94,46 @@ def test_orders_buffers_streams_and_graphs_are_a_coders_to_choose(text: str) -> 
         (changed(FIRST, f"{FIRST}\n        # ... rest unchanged"), "left out"),
         (changed(FIRST, "..."), "left out"),
         (OWN + " " * 200_001, "characters"),
+        *(
+            (changed(FIRST, f"{FIRST}\n        {line}"), why)
+            for line, why in (
+                ("self.t, self.mm = torch, 1\n        b = self.t.mm(x, x)", "`torch` goes by another name"),
+                ("match x:\n            case T(relu=go):\n                b = go()", "with `match`"),
+                ("self.r = stitch_reference(Path(__file__)).Model()", "leads to the reference"),
+                ("b = b * (b > 0)", r"computes \(`b \* \(b > 0\)`\)"),
+                ("b *= 2", "computes"),
+                ("b = -b", "computes"),
+                ("b[b == 0] = 1", "computes"),
+                ("n = len(w)\n        n = b\n        b = b / n", "computes"),
+                ("b = w['w1'][x]", "computes"),
+                ("b = max(b, x)", "computes"),
+                ("torch.empty = self.steps", "not its own to set"),
+                ("self._stitch.enter = self.steps", "not its own to set"),
+                ("self._stitch = self", "not its own to set"),
+                ("self._compiled_call_impl = self.steps", "not its own to set"),
+                ("self.forward = self.steps", "not its own to set"),
+                ("del self.training", "not its own to set or delete"),
+                ("stitch_stream = id", "not its own to bind"),
+                ("global stitch_stream", "`global`"),
+                ("aten = w", "not its own to bind"),
+                ("stitch_build((), x, w)", "`stitch_build` is not for a host program"),
+                ("b = " + "-" * 5000 + "1", "nested too deeply"),
+            )
+        ),
+        (
+            changed("class ModelNew(StitchModule)", "class ModelNew(StitchModule, metaclass=type)"),
+            "no `class",
+        ),
+        (f"{OWN}\n\nclass ModelNew(StitchModule):\n    pass\n", "another class beside it"),
+        (
+            changed(
+                "    def __init__(", "    def named_buffers(self):\n        return []\n\n    def __init__("
+            ),
+            "bind",
+        ),
+        (changed("    def __init__(", "    _call_impl = 3\n\n    def __init__("), "not its own to bind"),
+        (changed("@torch.no_grad()", "@id"), "`@id` is not for a host program"),
+        (OWN.replace("offset=0", "offset=id(x)"), "`stitch_program` differs"),
     ],
 )
 def test_what_computes_or_reaches_further_is_refused_with_the_reason(text: str, why: str) -> None:

@@ -1,8 +1,11 @@
 """What a person adds: pages by URL within limits, PDF, and what is refused with a way out."""
 
 import importlib.util
+import io
 import threading
+import urllib.request
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,14 @@ PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/picture": (200, {"Content-Type": "image/png"}, b"x"),
     "/large": (200, {"Content-Type": "text/plain"}, b"x" * 5000),
     "/none": (404, {}, b""),
+    "/": (200, {"Content-Type": "text/html"}, b"<h1>Start</h1>here"),
+    "/gr%C3%BCn": (200, {"Content-Type": "text/plain"}, b"green"),
+    "/short": (200, {"Content-Type": "text/html", "Content-Length": "900"}, b"<h1>Start</h1>"),
+    "/packed": (200, {"Content-Type": "text/html", "Content-Encoding": "gzip"}, b"\x1f\x8b"),
+    "/nowhere": (302, {"Location": "http://[::1"}, b""),
+    "/undefined": (200, {"Content-Type": "text/html; charset=undefined"}, b"<h1>Start</h1>"),
+    "/idna": (200, {"Content-Type": "text/html; charset=idna"}, b"<h1>Start</h1>"),
+    "/base64": (200, {"Content-Type": "text/html; charset=base64"}, b"<h1>Start</h1>"),
 }  # fmt: skip
 
 
@@ -36,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        status, headers, body = PAGES[self.path]
+        status, headers, body = PAGES[self.path or "/"]
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -93,6 +104,9 @@ def test_a_page_is_fetched_as_utf_8_under_a_name_that_tells_its_origin(site: str
         ("/picture", "image/png is not read"),
         ("/large", "too large"),
         ("/none", "404"),
+        ("/short", "broke off: 14 of 900 bytes"),
+        ("/packed", "packed, unasked: Content-Encoding: gzip"),
+        ("/nowhere", "cannot be fetched|no URL"),
     ],
 )
 def test_what_cannot_be_taken_is_refused_and_leaves_nothing(
@@ -104,6 +118,23 @@ def test_what_cannot_be_taken_is_refused_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("path", ["/", "", "/grün", "/undefined", "/idna", "/base64"])
+def test_a_sites_first_page_and_odd_encodings_are_read(site: str, tmp_path: Path, path: str) -> None:
+    assert fetched(f"{site}{path}", tmp_path).stat().st_size > 0
+
+
+def test_only_a_page_of_this_machine_or_network_may_lead_to_another_there() -> None:
+    def led(origin: str, target: str) -> object:
+        request = urllib.request.Request(origin)
+        return fetch._Redirects().redirect_request(request, io.BytesIO(), 302, "Found", Message(), target)
+
+    for target in ("http://127.0.0.1/admin", "http://10.0.0.1/", "http://169.254.169.254/", "http://[::1]/"):
+        with pytest.raises(UsageError, match="of this machine or its network"):
+            led("http://8.8.8.8/guide", target)
+        assert led("http://192.168.1.1/guide", target)
+    assert led("http://8.8.8.8/guide", "http://9.9.9.9/guide")
+
+
 def test_a_page_that_takes_too_long_is_left(site: str, tmp_path: Path) -> None:
     hours = iter(range(0, 36_000, 3600))
     with pytest.raises(EnvironmentFault, match="too long"):
@@ -111,7 +142,11 @@ def test_a_page_that_takes_too_long_is_left(site: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://example.org/a.html", "file:///etc/passwd", "http:///a", "http://me:pw@example.org/"]
+    "url",
+    [
+        *("ftp://example.org/a.html", "file:///etc/passwd", "http:///a", "http://me:pw@example.org/"),
+        *("http://[::1", "http://[", "http://..example/", "http://" + "a" * 300),
+    ],
 )
 def test_only_plain_web_addresses_are_asked(url: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:

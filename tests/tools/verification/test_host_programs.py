@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from host_programs import fallen_back, graphed
+from host_programs import fallen_back, fallen_back_later, graphed, written_over
 
 from stitch_tui.tools import reference
 from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, host_text, read_layout, render
@@ -37,6 +37,7 @@ extern "C" int stitch_run(const stitch_call* c) {
 }
 """
 CALL = '(relu,) = kernel("s01", x)'
+OPERATORS = "relu = aten.relu.default(x)"
 
 
 @dataclass
@@ -72,7 +73,9 @@ async def judged(folder: Path, emulator: Emulator) -> dict[str, Verdict]:
         replaced = bundles.written("replaced")
         hosts = {
             "graphed": graphed(own),
-            "fallen back": fallen_back(own, CALL, "relu = aten.relu.default(x)"),
+            "fallen back": fallen_back(own, CALL, OPERATORS),
+            "fallen back later": fallen_back_later(own, CALL, OPERATORS),
+            "written over": written_over(own),
         }
         found = {}
         for name, host in hosts.items():
@@ -92,3 +95,8 @@ def test_a_program_that_lets_torch_do_a_kernels_work_is_found_by_leaving_the_ker
     assert fallen.category is Category.HACK_SUSPECTED
     (finding,) = fallen.findings
     assert finding.message == "the result does not come from s01.cu: without that kernel it is still right"
+    later = verdicts["fallen back later"]
+    assert [f.message for f in later.findings] == [finding.message], later.summary
+    over = verdicts["written over"]
+    assert over.category is Category.HACK_SUSPECTED
+    assert "wrote over the result of the call before" in over.findings[0].message
