@@ -70,7 +70,7 @@ async def ask_for(
             return check(decoded(answer, wanted))
         except Rejected as reason:
             problem = str(reason)
-        if model.shape is shape and not _is_data(answer.text) and shape is not Shape.FENCED:
+        if model.shape is shape and _is_free_text(answer) and shape is not Shape.FENCED:
             model.lower_shape()  # the endpoint took the parameter and did not keep to it
         turns = [_said(answer), Message(role="user", content=_again(problem))]
     raise Unusable(problem)
@@ -151,8 +151,9 @@ def _tighten(schema: object) -> None:
         _tighten(value)
 
 
-def _is_data(text: str) -> bool:
-    return isinstance(parsed(text.strip()), dict)
+def _is_free_text(answer: Answer) -> bool:
+    """Is it no object at all?  One that was cut shows nothing: it may have been one so far."""
+    return not answer.is_cut and not isinstance(parsed(answer.text.strip()), dict)
 
 
 def _described(error: ValidationError) -> str:

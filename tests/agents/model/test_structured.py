@@ -68,6 +68,14 @@ def test_a_server_that_ignores_the_schema_is_asked_for_a_fence(desk: Desk) -> No
     assert not {"response_format", "tools"} & server.requests[2].keys()
 
 
+def test_an_answer_that_was_cut_says_nothing_about_what_a_server_knows(desk: Desk) -> None:
+    cut = Reply('{"count": 3, "why": "becau', finish="length")
+    with OpenAIServer([cut, cut, RIGHT]) as server:
+        assert counted(desk.model(server.url)) == 3
+    assert all("response_format" in request for request in server.requests)
+    assert "cut at the limit of its length" in server.requests[1]["messages"][-1]["content"]
+
+
 def test_what_is_wrong_goes_back_to_the_model_with_its_answer(desk: Desk) -> None:
     with OpenAIServer([Reply('{"count": 30}'), RIGHT]) as server:
         assert counted(desk.model(server.url)) == 3
