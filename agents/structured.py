@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from stitch_tui.agents.chat.capabilities import Shape
 from stitch_tui.agents.chat.fences import fences, normal, without_thinking
-from stitch_tui.agents.chat.json_text import objects, parsed
+from stitch_tui.agents.chat.json_text import is_unfinished, objects, parsed
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.documentation import TOOL, Documentation, query_in_data
 from stitch_tui.agents.model import Answer, Ask, ChatModel, Compose
@@ -93,7 +93,8 @@ def decoded(answer: Answer, wanted: type[Data]) -> Data:
             if problem.startswith("there is no"):
                 problem = _described(error)
     if answer.is_cut:
-        problem = f"it was cut at the limit of its length; be shorter ({problem})"
+        detail = "" if is_unfinished(text) else f" ({problem})"
+        problem = f"it was cut at the limit of its length; be shorter{detail}"
     raise Rejected(problem)
 
 
