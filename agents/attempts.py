@@ -1,17 +1,14 @@
 """One attempt at a subtask: what the Coder is told, then written, judged, committed and commented on."""
 
-from time import monotonic
-
 from stitch_tui.agents import events, host_route, route
+from stitch_tui.agents.deadline import Deadline
 from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import AdviceBrief, Adviser, CodeBrief, HostBrief, PlanBrief, Verifier
-from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Candidate, Session, Subtask, SubtaskState
 from stitch_tui.agents.workspace import Workspace
-from stitch_tui.tools.errors import LimitReached
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Verdict
 
@@ -29,12 +26,11 @@ class Attempts:
         gates: Gates,
         hand: Hand,
         ledger: Ledger,
-        settings: Settings,
+        deadline: Deadline,
     ) -> None:
         self._record, self._brief, self._workspace = record, brief, workspace
         self._adviser, self._verifier, self._gates = adviser, verifier, gates
-        self._hand, self._ledger, self._minutes = hand, ledger, settings.limits.minutes
-        self._started = monotonic()
+        self._hand, self._ledger, self._deadline = hand, ledger, deadline
 
     def brief(self, id: str) -> CodeBrief:
         """What the Coder is told about the next attempt."""
@@ -99,6 +95,9 @@ class Attempts:
         """What to change, from the last verdict; said by the Verifier's model, else by rules.
 
         Of the host program the next prompt has the rules' findings.
+
+        Raises:
+            LimitReached: the run's time is up.
         """
         if self._subtask(id).is_host:
             return
@@ -106,7 +105,9 @@ class Attempts:
         if last.verdict is None or (last.candidate and last.candidate.refused):
             return
         brief = AdviceBrief(self._brief.graph, self._subtask(id), last, tuple(earlier), self._brief.hardware)
-        if advice := await self._adviser.advise(brief):
+        async with self._deadline.kept():
+            advice = await self._adviser.advise(brief)
+        if advice:
             self._record.emit(events.Advised(iteration=last.number, subtask=id, advice=advice))
 
     def begin(self, subtask: str, kind: Kind) -> int:
@@ -115,8 +116,7 @@ class Attempts:
         Raises:
             LimitReached: the run's time is up.
         """
-        if monotonic() - self._started - self._gates.waited_s > self._minutes * 60:
-            raise LimitReached(f"the run's limit of {self._minutes:g} minutes is reached")
+        self._deadline.check()
         return self._ledger.begin(subtask, kind)
 
     def check_write(self) -> None:

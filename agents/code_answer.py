@@ -16,6 +16,8 @@ LONGEST_SOURCE = 200_000
 """Characters."""
 LINE = 80
 """Characters of a strategy's name."""
+FORM = ("a name of a few words", "one sentence on ", "yes, or no")
+"""How the prompts' example lines go on; weak models repeat them."""
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ELISION = re.compile(
@@ -175,13 +177,16 @@ def _nothing(text: str, form: Form, *, is_cut: bool) -> str:
         return "the answer holds Python: a candidate is one CUDA C++ file in a ```cuda fence"
     if "<<<<<<<" in text or "SEARCH" in text:
         return "the edits are not complete blocks of SEARCH, =======, REPLACE"
+    if any(fence.is_closed and fence.kind in form.kinds for fence in _all_fences(text)):
+        return f"no fence in it holds a file: the whole one has `{form.entry}` and `{form.mark}` in it"
     return f"the answer holds no complete ```{form.fence} fence" if text.strip() else "the answer is empty"
 
 
 def _said(text: str, name: str) -> str:
     match = re.search(rf"^[\s*#>_-]*{name}[*_\s]*:[*_]*(.*)$", text, re.MULTILINE | re.IGNORECASE)
     line = " ".join(match[1].split()) if match else ""
-    return "".join(c for c in line.strip("*_` ") if c.isprintable())
+    line = "".join(c for c in line.strip("*_` ") if c.isprintable())
+    return "" if line.startswith(FORM) else line
 
 
 def _followed(said: str) -> bool | None:

@@ -5,6 +5,7 @@ stands for a section; a line ``=== user ===`` ends what the system says.  Text t
 placeholder is never looked at for placeholders.
 """
 
+import hashlib
 import re
 import secrets
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,8 @@ SPLIT = "=== user ==="
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _MARK_TOKENS = 24
 """What the marks around a section take."""
+_KEY = secrets.token_bytes(16)
+"""Without it nobody who writes foreign text knows the word in its marks."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def render(name: str, sections: Sequence[Section], budget: int) -> list[Message]
     used = [section for section in sections if section.name in wanted]
     marks = _MARK_TOKENS * sum(section.foreign for section in used)
     fitted = fit(used, budget - estimated(text) - marks)
-    nonce = secrets.token_hex(6)
+    nonce = _nonce(used)
     shown = {section.name: _shown(section, nonce) for section in fitted}
     whole = _PLACEHOLDER.sub(lambda match: shown[match[1]], text)
     system, split, user = whole.partition(f"\n{SPLIT}\n")
@@ -127,6 +130,18 @@ def _unknown_section(name: str, section: str, known: Iterable[str]) -> UsageErro
         where=str(own_path(name)),
         advice=f"there is {', '.join(sorted(known))}; to go back: stitch prompts reset {name}",
     )
+
+
+def _nonce(sections: Sequence[Section]) -> str:
+    """The word in the marks.
+
+    It is the same for the same texts, so that an endpoint finds a prompt in its cache when a request is made
+    again or goes on with more turns.
+    """
+    mac = hashlib.blake2b(key=_KEY, digest_size=6)
+    for section in sections:
+        mac.update(f"{section.name} {len(section.text)}\n{section.text}".encode(errors="replace"))
+    return mac.hexdigest()
 
 
 def _shown(section: Section, nonce: str) -> str:

@@ -59,12 +59,12 @@ def score(verdict: Verdict) -> float:
 
 
 def kind_of_next(attempts: tuple[Iteration, ...]) -> Kind:
-    """Why the next attempt at a subtask is made; attempts without a verdict do not count."""
-    judged = [attempt.verdict for attempt in attempts if attempt.verdict is not None]
+    """Why the next attempt at a subtask is made; attempts without code or without a verdict do not count."""
+    coded = [attempt for attempt in attempts if attempt.candidate and attempt.candidate.source]
+    judged = [attempt.verdict for attempt in coded if attempt.verdict is not None]
     if not judged:
         return Kind.DRAFT
-    last = judged[-1]
-    return Kind.OPTIMISE if last.correct else Kind.REPAIR
+    return Kind.OPTIMISE if judged[-1].correct else Kind.REPAIR
 
 
 def route(session: Session, subtask: Subtask, settings: Settings) -> Route:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from stitch_tui.agents.chat.capabilities import Shape
 from stitch_tui.agents.chat.fences import fences, normal, without_thinking
-from stitch_tui.agents.chat.json_text import objects, parsed
+from stitch_tui.agents.chat.json_text import is_unfinished, objects, parsed
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.documentation import TOOL, Documentation, query_in_data
 from stitch_tui.agents.model import Answer, Ask, ChatModel, Compose
@@ -70,7 +70,7 @@ async def ask_for(
             return check(decoded(answer, wanted))
         except Rejected as reason:
             problem = str(reason)
-        if model.shape is shape and not _is_data(answer.text) and shape is not Shape.FENCED:
+        if model.shape is shape and _is_free_text(answer) and shape is not Shape.FENCED:
             model.lower_shape()  # the endpoint took the parameter and did not keep to it
         turns = [_said(answer), Message(role="user", content=_again(problem))]
     raise Unusable(problem)
@@ -93,7 +93,8 @@ def decoded(answer: Answer, wanted: type[Data]) -> Data:
             if problem.startswith("there is no"):
                 problem = _described(error)
     if answer.is_cut:
-        problem = f"it was cut at the limit of its length; be shorter ({problem})"
+        detail = "" if is_unfinished(text) else f" ({problem})"
+        problem = f"it was cut at the limit of its length; be shorter{detail}"
     raise Rejected(problem)
 
 
@@ -151,8 +152,9 @@ def _tighten(schema: object) -> None:
         _tighten(value)
 
 
-def _is_data(text: str) -> bool:
-    return isinstance(parsed(text.strip()), dict)
+def _is_free_text(answer: Answer) -> bool:
+    """Is it no object at all?  One that was cut shows nothing: it may have been one so far."""
+    return not answer.is_cut and not isinstance(parsed(answer.text.strip()), dict)
 
 
 def _described(error: ValidationError) -> str:

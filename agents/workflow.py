@@ -12,6 +12,7 @@ from stitch_tui.agents import events, goal, host_route, route
 from stitch_tui.agents.attempts import Attempts
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
+from stitch_tui.agents.deadline import Deadline
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
 from stitch_tui.agents.ledger import Ledger
@@ -53,8 +54,9 @@ class Workflow:
         self._cast, self._verifier = cast, verifier
         self._gates, self._settings = gates, settings
         self._ledger = Ledger(record, workspace, gates)
+        self._deadline = Deadline(settings.limits.minutes, lambda: gates.waited_s)
         self._attempts = Attempts(
-            record, brief, workspace, cast.adviser, verifier, gates, hand, self._ledger, settings
+            record, brief, workspace, cast.adviser, verifier, gates, hand, self._ledger, self._deadline
         )
 
     async def run(self) -> ExitCode:
@@ -71,7 +73,7 @@ class Workflow:
         return self._finish(*goal.reached(self._session, self._settings.goal, covered))
 
     async def _plan(self) -> None:
-        async with self._gates.step():
+        async with self._gates.step(), self._deadline.kept():
             plan = await self._cast.planner.plan(self._brief)
         planned = host_route.planned(plan, self._settings, self._session.device)
         self._record.emit(events.PlanProposed(plan=self._weighed(planned)))
@@ -156,7 +158,9 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
-            candidate = await self._cast.coder.code(self._attempts.brief(id))
+            brief = self._attempts.brief(id)
+            async with self._deadline.kept():
+                candidate = await self._cast.coder.code(brief)
             subtask = self._subtask(id)
             if candidate is None:
                 return host_route.exhausted(subtask) if subtask.is_host else route.exhausted(subtask)
@@ -172,7 +176,8 @@ class Workflow:
             failed = self._subtask(id)
             reason = self._route(id).reason
             before = outline(self._session)
-            plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
+            async with self._deadline.kept():
+                plan = await self._cast.planner.replan(self._brief, self._session, failed, reason)
             if plan is None:
                 return Route(Next.GIVE_UP, reason)
             if outline(self._session) != before:  # a human's changes are not in it

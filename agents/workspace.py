@@ -50,6 +50,8 @@ class Workspace:
         self.folder = work_folder(project, self._session)
         self._written: dict[Path, bytes] = {}
         """What the engine put there last."""
+        self._stitched: set[str] = set()
+        """Host programs of stitch's own, as they could have been given to a person to edit."""
         self.tip = started.sha
         """The branch's last commit."""
 
@@ -71,7 +73,14 @@ class Workspace:
             if attempt and attempt.candidate and (attempt.verdict or attempt.kind is not Kind.HUMAN)
         }
         text = data.decode(errors="replace")
-        return "" if data == self._written.get(path) or text in sources or not text.strip() else text
+        if data == self._written.get(path) or text in sources or not text.strip():
+            return ""
+        return "" if subtask.is_host and self._is_stitched(session, text) else text
+
+    def _is_stitched(self, session: Session, text: str) -> bool:
+        """Is it the host program that stitch itself writes, now or with earlier kernels?"""
+        self._stitched.add(self.host_program(session, own=True).strip())
+        return text.strip() in self._stitched
 
     def path_of(self, subtask: Subtask) -> Path:
         """Where a subtask's candidate lies for a human to edit."""

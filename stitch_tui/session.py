@@ -144,7 +144,7 @@ def state_of(project: Path, session: str) -> Session:
     return events.fold(journal.read(journal.path_of(project, session)))
 
 
-def kernel_path(project: Path, session: Session, subtask: str) -> Path:
+def source_path(project: Path, session: Session, subtask: str) -> Path:
     """A subtask's file in the session's work folder, which the engine watches; made where it is missing.
 
     Raises:
@@ -153,12 +153,32 @@ def kernel_path(project: Path, session: Session, subtask: str) -> Path:
     path = project / ".stitch" / "work" / session.id / session.subtask(subtask).file
     if not path.is_file():
         tried = [session.best_of(session.subtask(subtask)), *reversed(session.attempts_of(subtask))]
-        source = next((i.candidate.source for i in tried if i and i.candidate), None)
-        if source is None:
+        source = next((i.candidate.source for i in tried if i and i.candidate), "")
+        if not source and session.subtask(subtask).is_host:
+            source = _stitched_host(path.with_name("model_new.py"))
+        if not source:
             raise UsageError("no code yet", where=subtask)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source)
     return path
+
+
+def _stitched_host(program: Path) -> str:
+    """The host side of the program that the engine has stitched last.
+
+    Raises:
+        UsageError: it has not stitched any.
+    """
+    from stitch_tui.tools.bundle import host_part
+
+    try:
+        return host_part(program.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise UsageError(
+            "no stitched program yet",
+            where=str(program),
+            advice="the host program comes once every kernel is done",
+        ) from fault
 
 
 def plan_path(project: Path, session: Session) -> Path:

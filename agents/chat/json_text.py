@@ -23,6 +23,12 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
             at = start + 1
 
 
+def is_unfinished(text: str) -> bool:
+    """Does the first object of `text` not end?  Then objects found in it are parts of that one."""
+    start = text.find("{")
+    return start >= 0 and _end(text, start) == 0
+
+
 def parsed(text: str) -> Any:
     """The value of JSON that may hold comments and trailing commas; None when it is none."""
     try:

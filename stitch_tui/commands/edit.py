@@ -1,4 +1,4 @@
-"""``stitch edit``: a kernel of the session, or its plan, by hand."""
+"""``stitch edit``: a kernel of the session, its host program, or its plan, by hand."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,17 +12,20 @@ if TYPE_CHECKING:
 
 
 def edit(
-    subtask: Annotated[str, typer.Argument(metavar="[SUBTASK]", help="Or plan; else the one at work.")] = "",
+    subtask: Annotated[
+        str, typer.Argument(metavar="[SUBTASK]", help="Or host, plan; else the one at work.")
+    ] = "",
 ) -> None:
     """Open a subtask's .cu in $VISUAL or $EDITOR; what you save becomes an iteration of yours.
 
     A running session notices it, ends its own step on that subtask, and judges and commits yours like any
-    other.  `stitch edit plan` opens the session's plan.toml: what you change there is done.  Without a
+    other.  `stitch edit host` opens the host program, where the plan has one, as it is stitched now;
+    `stitch edit plan` opens the session's plan.toml: what you change there is done.  Without a
     terminal the file's path is printed: any editor will do.
     """
     from stitch_tui import editor
     from stitch_tui.agents import presence
-    from stitch_tui.session import journal_of, kernel_path, plan_path, state_of
+    from stitch_tui.session import journal_of, plan_path, source_path, state_of
 
     engine = presence.running(Path.cwd())
     name = journal_of(Path.cwd(), engine.session if engine else "").parent.name
@@ -30,7 +33,7 @@ def edit(
     if subtask == "plan":
         path = plan_path(Path.cwd(), session)
     else:
-        path = kernel_path(Path.cwd(), session, _chosen(session, subtask))
+        path = source_path(Path.cwd(), session, _chosen(session, subtask))
     if not editor.edit(path):
         say(str(path))
     if engine is None:

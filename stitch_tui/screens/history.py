@@ -21,6 +21,7 @@ from stitch_tui.tools.history import Commit, History
 from stitch_tui.tools.history.history import Part
 from stitch_tui.tools.history.read import Session
 from stitch_tui.view import versions
+from stitch_tui.view.highlighting import Files
 from stitch_tui.view.listing import folded
 from stitch_tui.view.wording import times
 from stitch_tui.widgets.ask import AskBar, Choice
@@ -176,7 +177,7 @@ class HistoryScreen(Screen[None]):
     def _show(self) -> None:
         if self._shown:
             items = folded(self._shown.items) if self._folds else self._shown.items
-            self.query_one(CodeView).show(items, list(self._shown.new), list(self._shown.old))
+            self.query_one(CodeView).show(items, Files(self._shown.new), Files(self._shown.old))
 
     # keys ------------------------------------------------------------------------------------------
 

@@ -274,12 +274,12 @@ class SessionScreen(Steering):
 
     def action_edit_code(self) -> None:
         from stitch_tui.editor import edit_from
-        from stitch_tui.session import kernel_path
+        from stitch_tui.session import source_path
 
         if (subtask := self.chosen) is None:
             return
         try:
-            path = kernel_path(self._project, self.board.session, subtask.id)
+            path = source_path(self._project, self.board.session, subtask.id)
         except StitchError as error:
             self.tell(str(error), bad=True)
             return

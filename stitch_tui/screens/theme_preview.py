@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from stitch_tui import themes
 from stitch_tui.view.alignment import diff
+from stitch_tui.view.highlighting import Highlights
 from stitch_tui.view.listing import Remark, with_remarks
 from stitch_tui.widgets.code_view import CodeView
 from stitch_tui.widgets.keyline import KeyLine
@@ -64,7 +65,7 @@ class ThemeScreen(Screen[None]):
     def on_mount(self) -> None:
         self._before = self.app.theme
         old, new = _OLD.split("\n"), _NEW.split("\n")
-        self.query_one(CodeView).show(with_remarks(diff(old, new), _SAID), new, old)
+        self.query_one(CodeView).show(with_remarks(diff(old, new), _SAID), Highlights(new), Highlights(old))
         options = self.query_one(OptionList)
         options.highlighted = next(
             (n for n, option in enumerate(options.options) if option.id == self._before), 0

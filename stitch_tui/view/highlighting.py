@@ -1,8 +1,13 @@
-"""CUDA C++ in colour through its syntax tree, computed for the lines that are looked at."""
+"""CUDA C++ and Python in colour through their syntax trees, computed for the lines that are looked at."""
 
-from functools import cache
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
 
 import tree_sitter_cuda
+import tree_sitter_python
 from tree_sitter import Language, Parser, Query, QueryCursor, Tree
 
 Span = tuple[int, int, str]
@@ -18,8 +23,7 @@ CONTEXT = 200
 KEPT = 64
 """Blocks whose spans are kept: a screen looks at a few."""
 
-_LANGUAGE = Language(tree_sitter_cuda.language())
-_QUERY = """
+_CUDA_COLOURS = """
     (call_expression function: (identifier) @call)
     (call_expression function: (qualified_identifier name: (identifier) @call))
     (call_expression function: (template_function name: (identifier) @call))
@@ -37,7 +41,54 @@ _QUERY = """
      (#any-of? @builtin "threadIdx" "blockIdx" "blockDim" "gridDim" "warpSize"))
     (comment) @comment
 """
-_PARSER = Parser(_LANGUAGE)
+_PYTHON_COLOURS = """
+    (call function: (identifier) @call)
+    (call function: (attribute attribute: (identifier) @call))
+    (function_definition name: (identifier) @function)
+    (class_definition name: (identifier) @type)
+    (type (identifier) @type)
+    [(integer) (float) (true) (false) (none)] @number
+    (string) @string
+    ["and" "as" "assert" "async" "await" "break" "class" "continue" "def" "del" "elif" "else" "except"
+     "finally" "for" "from" "global" "if" "import" "in" "is" "lambda" "nonlocal" "not" "or" "pass" "raise"
+     "return" "try" "while" "with" "yield"] @keyword
+    (decorator) @preproc
+    ((identifier) @builtin (#any-of? @builtin "self" "super"))
+    (comment) @comment
+"""
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """How a language is parsed, and which parts of its trees have a colour."""
+
+    language: Language
+    colours: str
+
+    @cached_property
+    def parser(self) -> Parser:
+        return Parser(self.language)
+
+    def parsed(self, lines: list[str]) -> Tree:
+        return self.parser.parse("\n".join(lines).encode(errors="replace"))
+
+    @cached_property
+    def query(self) -> Query:
+        """Compiled when the first line is drawn: that takes a while."""
+        return Query(self.language, self.colours)
+
+
+CUDA = Grammar(Language(tree_sitter_cuda.language()), _CUDA_COLOURS)
+PYTHON = Grammar(Language(tree_sitter_python.language()), _PYTHON_COLOURS)
+
+
+GRAMMARS = {".cu": CUDA, ".cuh": CUDA, ".h": CUDA, ".py": PYTHON}
+"""By the ends of files' names."""
+
+
+def grammar_of(file: str) -> Grammar | None:
+    """The language of a file, by its name; None: one that has no colours."""
+    return GRAMMARS.get(PurePath(file).suffix)
 
 
 class Highlights:
@@ -48,12 +99,14 @@ class Highlights:
 
     Args:
         lines: without line ends; kept, not copied.
+        grammar: None: nothing has a colour.
+        complete: no more lines will come.
     """
 
-    def __init__(self, lines: list[str], *, complete: bool = True) -> None:
-        self._lines, self._first = lines, 0
+    def __init__(self, lines: list[str], grammar: Grammar | None = CUDA, *, complete: bool = True) -> None:
+        self._lines, self._grammar, self._first = lines, grammar, 0
         whole = complete and len(lines) <= WHOLE
-        self._tree = _parsed(lines) if whole else None
+        self._tree = grammar.parsed(lines) if whole and grammar else None
         self._blocks: dict[int, tuple[int, dict[int, list[Span]]]] = {}
 
     def line(self, number: int) -> list[Span]:
@@ -76,30 +129,47 @@ class Highlights:
         self._blocks.clear()
 
     def _spans(self, begin: int, end: int) -> dict[int, list[Span]]:
+        if self._grammar is None:
+            return {}
         if self._tree is not None:
-            return _captured(self._tree, self._lines, 0, begin, end)
+            return _captured(self._grammar.query, self._tree, self._lines, 0, begin, end)
         above = range(begin, max(begin - CONTEXT, 0), -1)
         start = next((n for n in above if _begins(self._lines[n])), above[-1] if above else begin)
-        return _captured(_parsed(self._lines[start:end]), self._lines, start, begin, end)
+        tree = self._grammar.parsed(self._lines[start:end])
+        return _captured(self._grammar.query, tree, self._lines, start, begin, end)
 
 
-@cache
-def _query() -> Query:
-    """Compiled when the first line is drawn: that takes a while."""
-    return Query(_LANGUAGE, _QUERY)
+class Files:
+    """The spans of several whole files' lines, one file after the other.
 
+    Args:
+        files: names, which tell the languages, and lines.
+    """
 
-def _parsed(lines: list[str]) -> Tree:
-    return _PARSER.parse("\n".join(lines).encode(errors="replace"))
+    def __init__(self, files: Iterable[tuple[str, list[str]]]) -> None:
+        self._starts: list[int] = []
+        self._files: list[Highlights] = []
+        start = 0
+        for name, lines in files:
+            self._starts.append(start)
+            self._files.append(Highlights(lines, grammar_of(name)))
+            start += len(lines)
+
+    def line(self, number: int) -> list[Span]:
+        """The spans of line `number` of all (from 0), in order, without overlaps."""
+        at = bisect_right(self._starts, number) - 1
+        return self._files[at].line(number - self._starts[at]) if at >= 0 else []
 
 
 def _begins(line: str) -> bool:
     return bool(line) and not line[0].isspace() and line[0] not in "})#*"
 
 
-def _captured(tree: Tree, lines: list[str], offset: int, begin: int, end: int) -> dict[int, list[Span]]:
+def _captured(
+    query: Query, tree: Tree, lines: list[str], offset: int, begin: int, end: int
+) -> dict[int, list[Span]]:
     """Spans of the lines from `begin` to `end`; row 0 of the tree is line `offset`."""
-    cursor = QueryCursor(_query())
+    cursor = QueryCursor(query)
     cursor.set_point_range((begin - offset, 0), (end - offset, 0))
     found: dict[int, list[Span]] = {}
     for kind, nodes in cursor.captures(tree.root_node).items():

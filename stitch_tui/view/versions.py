@@ -17,8 +17,9 @@ class Differences:
     """All files that differ, in one listing."""
 
     items: tuple[Row | Remark, ...]
-    old: tuple[str, ...]
-    new: tuple[str, ...]
+    old: tuple[tuple[str, list[str]], ...]
+    """Their paths and lines before."""
+    new: tuple[tuple[str, list[str]], ...]
     files: tuple[tuple[str, int, int], ...]
     """Path, new lines, removed lines."""
 
@@ -31,9 +32,10 @@ class Differences:
 def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Differences:
     """The files that differ, sources first."""
     items: list[Row | Remark] = []
-    old: list[str] = []
-    new: list[str] = []
+    old: list[tuple[str, list[str]]] = []
+    new: list[tuple[str, list[str]]] = []
     files = []
+    shift = 0, 0
     paths = [p for p in {**before, **after} if before.get(p) != after.get(p)]
     for path in sorted(paths, key=lambda p: (not p.endswith(FIRST), p)):
         left, right = _lines(before.get(path, b"")), _lines(after.get(path, b""))
@@ -41,9 +43,10 @@ def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Diff
         added, gone = changed(rows)
         files.append((path, added, gone))
         items.append(Remark("file", 0, f"{path}  +{added} -{gone}"))
-        items += [replace(row, shift=(len(old), len(new))) for row in rows]
-        old += left
-        new += right
+        items += [replace(row, shift=shift) for row in rows]
+        old.append((path, left))
+        new.append((path, right))
+        shift = shift[0] + len(left), shift[1] + len(right)
     return Differences(tuple(items), tuple(old), tuple(new), tuple(files))
 
 

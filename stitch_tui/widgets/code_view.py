@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 from stitch_tui.plain_text import printable
 from stitch_tui.view.alignment import Row, pairs
-from stitch_tui.view.highlighting import KINDS, Highlights
+from stitch_tui.view.highlighting import KINDS, Files, Highlights
 from stitch_tui.view.listing import Fold, Item, Remark, fold_text, is_marked
 
 TAB = "    "
@@ -22,6 +22,8 @@ SPLIT_CELLS = 110
 _SIGN_CELLS = 2
 _GROUNDS = ("added", "removed", "mark", "fold")
 _MARK = {"error": "✗", "warning": "!", "fact": "·", "file": "─"}
+NONE = Files([])
+"""The colours of no lines."""
 Line = Item | tuple[Row | None, Row | None]
 
 
@@ -46,8 +48,8 @@ class CodeView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._items: list[Item] = []
         self._lines: list[Line] = []
-        self._new = Highlights([])
-        self._old = Highlights([])
+        self._new: Highlights | Files = NONE
+        self._old: Highlights | Files = NONE
         self._split = False
         self._cells = 0
         self._compared = False
@@ -57,14 +59,10 @@ class CodeView(ScrollView, can_focus=True):
 
     # what is shown ---------------------------------------------------------------------------------
 
-    def show(self, items: Iterable[Item], new: list[str], old: list[str], *, complete: bool = True) -> None:
-        """Show these items of the diff from the lines `old` to the lines `new`, from the top.
-
-        Args:
-            complete: no more lines will come.
-        """
+    def show(self, items: Iterable[Item], new: Highlights | Files, old: Highlights | Files = NONE) -> None:
+        """Show these items of a diff, from the top, in the colours of both versions' lines."""
         self._items = list(items)
-        self._new, self._old = Highlights(new, complete=complete), Highlights(old)
+        self._new, self._old = new, old
         self._marked = -1
         self._arrange()
         self.scroll_to(0, 0, animate=False, immediate=True)
@@ -86,12 +84,13 @@ class CodeView(ScrollView, can_focus=True):
     def forget(self, lines: int) -> None:
         """Let the first `lines` lines of the new version go, with all that stands above the next one.
 
-        They have been removed from the list that `show` was given.
+        They have been removed from the list whose highlights `show` was given.
         """
         kept = next((n for n, i in enumerate(self._items) if isinstance(i, Row) and i.new > lines), None)
         top, before = self.scroll_offset.y, len(self._lines)
         self._items = self._items[kept:] if kept is not None else []
-        self._new.begin_at(lines)
+        if isinstance(self._new, Highlights):
+            self._new.begin_at(lines)
         self._arrange()
         gone = before - len(self._lines)
         self._marked = max(self._marked - gone, -1)

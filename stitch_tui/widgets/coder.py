@@ -15,9 +15,10 @@ from stitch_tui.tools.cuda_source import CudaSource
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.alignment import Alignment, changed, diff, plain
 from stitch_tui.view.board import Board, Stream
+from stitch_tui.view.highlighting import Files, Grammar, Highlights, grammar_of
 from stitch_tui.view.listing import Item, Remark, folded, remarks, with_remarks
 from stitch_tui.view.wording import iteration_title
-from stitch_tui.widgets.code_view import CodeView
+from stitch_tui.widgets.code_view import NONE, CodeView
 
 AGAINST = ("best", "previous", "nothing")
 """What code is compared with, in the order of the key that changes it."""
@@ -115,7 +116,8 @@ class CoderPane(Vertical):
         kernels = {f.name: f.first_line for f in CudaSource(source).kernels}
         said = remarks(iteration.verdict, board.build_of(iteration), kernels)
         items = list(with_remarks(rows, said))
-        self.code.show(folded(items) if self._folds else items, self._lines, old)
+        shown, language = folded(items) if self._folds else items, self._language(board, iteration.subtask)
+        self.code.show(shown, Highlights(self._lines, language), Highlights(old, language))
         first = next((r.line for r in said if r.kind == "error" and r.line), 0)
         if first:
             self.code.to_line(first)
@@ -126,26 +128,23 @@ class CoderPane(Vertical):
         self._say(f"{iteration_title(iteration)}{compared}", iteration.candidate.strategy)
 
     def _whole(self, board: Board) -> None:
-        """The program: its kernels one after the other."""
+        """The program: its kernels, and a host program of a Coder's, one after the other."""
         best = [found for s in board.session.subtasks if (found := board.best(s.id)) and found.candidate]
         shown = tuple(iteration.number for iteration in best)
         if shown == self._shown:
             return
         self._shown, self._lines = shown, []
         items: list[Item] = []
+        files: list[tuple[str, list[str]]] = []
         for iteration in best:
             assert iteration.candidate
+            name = board.session.subtask(iteration.subtask).file
             lines = iteration.candidate.source.split("\n")
-            items.append(
-                Remark(
-                    "file",
-                    0,
-                    f"{board.session.subtask(iteration.subtask).file}  {iteration.candidate.strategy}",
-                )
-            )
+            items.append(Remark("file", 0, f"{name}  {iteration.candidate.strategy}"))
             items += [replace(row, shift=(0, len(self._lines))) for row in plain(lines)]
+            files.append((name, lines))
             self._lines += lines
-        self.code.show(items, self._lines, [])
+        self.code.show(items, Files(files))
         self._say("the whole program", count(len(best), "file"))
 
     def _base(self, board: Board, iteration: Iteration) -> Iteration | None:
@@ -163,7 +162,7 @@ class CoderPane(Vertical):
             return
         self._shown, self._lines = None, []
         if not self.code.is_empty:
-            self.code.show([], [], [])
+            self.code.show([], NONE)
         self._say("no code yet", board.phase)
 
     # a stream --------------------------------------------------------------------------------------
@@ -175,7 +174,8 @@ class CoderPane(Vertical):
             self._stream, self._shown = stream, None
             self._alignment, self._lines = Alignment(old, stream.dropped), []
             self._first = self._taken = stream.dropped
-            self.code.show([], self._lines, old, complete=False)
+            language = self._language(board, stream.subtask)
+            self.code.show([], Highlights(self._lines, language, complete=False), Highlights(old, language))
             self.code.forget(self._first)
         if stream.dropped > self._first:
             del self._lines[: stream.dropped - self._first]
@@ -189,6 +189,10 @@ class CoderPane(Vertical):
         self._lines += fresh
         self.code.append([row for line in fresh for row in self._alignment.add(line)])
         self._say(f"{stream.subtask} is written", f"{self._taken:,} lines")
+
+    def _language(self, board: Board, subtask: str) -> Grammar | None:
+        """That of a subtask's candidates."""
+        return grammar_of(board.session.subtask(subtask).file)
 
     def _say(self, left: str, right: str) -> None:
         status = Content.assemble(

@@ -6,7 +6,7 @@ import sessions
 from stitch_tui.agents import events, goal, route
 from stitch_tui.agents.route import Next
 from stitch_tui.agents.settings import GoalSettings, LimitSettings, Settings
-from stitch_tui.agents.state import Session, Subtask, SubtaskState
+from stitch_tui.agents.state import Candidate, Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import ExitCode
 from stitch_tui.tools.graph import region_of
 from stitch_tui.tools.iteration import Kind, Outcome
@@ -62,6 +62,10 @@ def test_the_kind_of_an_attempt_follows_from_the_one_before() -> None:
     assert route.kind_of_next(()) is Kind.DRAFT
     assert route.kind_of_next(after((Outcome.WRONG, WRONG)).iterations) is Kind.REPAIR
     assert route.kind_of_next(after((Outcome.KEPT, CORRECT)).iterations) is Kind.OPTIMISE
+    (nothing,) = after((Outcome.ERROR, WRONG)).iterations
+    refused = Candidate(source="", strategy="no usable answer", refused="there is no file in it")
+    nothing = nothing.model_copy(update={"candidate": refused})
+    assert route.kind_of_next((nothing,)) is Kind.DRAFT, "there is nothing to repair"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from stitch_tui.view import orders, plan_text
 from stitch_tui.view.alignment import Alignment, Row, diff, pairs
 from stitch_tui.view.board import STREAM_LINES, Board
 from stitch_tui.view.drafts import Drafts
-from stitch_tui.view.highlighting import Highlights
+from stitch_tui.view.highlighting import PYTHON, Files, Highlights
 from stitch_tui.view.listing import Fold, Remark, folded, is_marked, with_remarks
 from stitch_tui.view.versions import differences
 from stitch_tui.view.wording import bar
@@ -80,6 +80,31 @@ def test_code_is_coloured_by_its_syntax() -> None:
     assert of(6)["blockIdx"] == "builtin"
     assert of(17)["__expf"] == "call"
     assert of(17)["// silu"] == "comment"
+
+
+HOST = "class ModelNew(StitchModule):\n    def forward(self, x):  # once\n        return aten.relu(x, 'no')\n"
+
+
+def test_a_host_program_is_coloured_as_python() -> None:
+    lines = HOST.split("\n")
+    whole, streamed = Highlights(lines, PYTHON), Highlights(lines, PYTHON, complete=False)
+    found = [{lines[n][a:b]: kind for a, b, kind in whole.line(n)} for n in range(3)]
+    assert found[0] == {"class": "keyword", "ModelNew": "type"}
+    assert found[1] == {"def": "keyword", "forward": "function", "self": "builtin", "# once": "comment"}
+    assert found[2] == {"return": "keyword", "relu": "call", "'no'": "string"}
+    assert [streamed.line(n) for n in range(3)] == [whole.line(n) for n in range(3)]
+
+
+def test_each_file_of_a_listing_has_the_colours_of_its_language() -> None:
+    code, host, data = CODE.split("\n"), HOST.split("\n"), ["return = 1"]
+    files = Files([("plan.toml", data), ("kernels/s01.cu", code), ("empty.py", []), ("host.py", host)])
+    assert files.line(0) == [], "neither CUDA nor Python"
+    assert [files.line(1 + n) for n in range(len(code))] == [
+        Highlights(code).line(n) for n in range(len(code))
+    ]
+    after = 1 + len(code)
+    assert [files.line(after + n) for n in range(3)] == [Highlights(host, PYTHON).line(n) for n in range(3)]
+    assert Files([]).line(0) == []
 
 
 def test_colours_of_a_stream_and_of_wide_characters_stay_in_their_line() -> None:
@@ -251,6 +276,11 @@ def test_files_that_differ_are_listed_sources_first() -> None:
     found = differences(before, after)
     assert [path for path, _, _ in found.files] == ["kernels/s01.cu", "plan.toml", "report.md"]
     assert found.sentence.startswith("kernels/s01.cu +5 -4")
+    rows = [item for item in found.items if isinstance(item, Row)]
+    for side, sign, number, at in ((found.old, "+", "old", 0), (found.new, "-", "new", 1)):
+        lines = [line for _, text in side for line in text]
+        shown = [row for row in rows if row.sign != sign]
+        assert [lines[getattr(row, number) + row.shift[at] - 1] for row in shown] == [r.text for r in shown]
 
 
 def test_a_copy_passes_through_tmux() -> None:

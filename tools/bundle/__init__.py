@@ -3,7 +3,7 @@
 from stitch_tui.tools.bundle.contents import Constant, Kernel, Program, ReferenceSource, Structure
 from stitch_tui.tools.bundle.coverage import Basis, Coverage, coverage
 from stitch_tui.tools.bundle.layout import Layout, read_layout
-from stitch_tui.tools.bundle.module_text import host_text
+from stitch_tui.tools.bundle.module_text import host_part, host_text
 from stitch_tui.tools.bundle.reading import Bundle, BundledKernel, read_bundle
 from stitch_tui.tools.bundle.rendering import render
 from stitch_tui.tools.bundle.single_file import single_file
@@ -20,6 +20,7 @@ __all__ = [
     "ReferenceSource",
     "Structure",
     "coverage",
+    "host_part",
     "host_text",
     "read_bundle",
     "read_layout",

@@ -17,6 +17,7 @@ from stitch_tui.tools.graph import TensorSpec, ValueKind
 _PARTS = Path(parts.__file__).parent
 _NAMES = ("loader.py", "replay.py", "module.py")
 RULE = "# " + "-" * 96
+_PROGRAM = f"{RULE}\n# The program.\n\n"
 FILES = 'Path(__file__).resolve().parent / "kernels"'
 """Where a bundle's ``model_new.py`` finds its kernels, as an expression."""
 _FLAGS = {ValueKind.PARAMETER: 1, ValueKind.BUFFER: 2, ValueKind.CONSTANT: 2}
@@ -55,7 +56,7 @@ def _module(program: Program, docstring: str) -> str:
     host = program.host or host_text(program)
     return (
         f'"""{docstring}"""\n\n{standard}\n\nimport torch\nfrom torch import nn\n\n'
-        f"{bodies}{RULE}\n# The program.\n\n{host.strip(chr(10))}\n"
+        f"{bodies}{_PROGRAM}{host.strip(chr(10))}\n"
     )
 
 
@@ -65,6 +66,11 @@ def host_text(program: Program) -> str:
     All of a ``model_new.py`` below its last line of dashes; what a Coder may write otherwise.
     """
     return f"aten = torch.ops.aten\n\n\n{_class(program)}"
+
+
+def host_part(text: str) -> str:
+    """The host side of a ``model_new.py``; empty where there is none."""
+    return text.partition(_PROGRAM)[2]
 
 
 def _bodies() -> list[str]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from engine_here import Run
 from engine_projects import Project, of_type, send, until
 from scripted_model import ScriptedModel, answer, plan, pointwise
@@ -9,7 +10,9 @@ from scripted_model import ScriptedModel, answer, plan, pointwise
 from stitch_tui.agents import commands
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.state import SubtaskState
+from stitch_tui.session import source_path
 from stitch_tui.tools.bundle import read_bundle
+from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.iteration import Kind, Outcome
 
 LEFT = [(["logcumsumexp", "sigmoid"], "a scan is as fast in PyTorch")]
@@ -123,6 +126,36 @@ def test_a_human_adds_redirects_and_skips_it(project: Project) -> None:
     subtask = project.session.subtask("host")
     assert (subtask.title, subtask.direction) == ("one graph", "two streams")
     assert subtask.reason == "stitch's own host program stays: the Coder has no other"
+
+
+def test_a_person_begins_with_the_host_program_as_it_is_stitched_now(run: Run) -> None:
+    model = ScriptedModel([PLAN], [KERNEL])
+    run(model, "planner", "coder")
+    project = run.project
+    path = source_path(project.folder, project.session, "host")
+    stitched = read_bundle(project.history.files(project.commits[-1].sha)).model_new
+    assert stitched.endswith(path.read_text())
+    assert "class ModelNew(StitchModule)" in path.read_text()
+    before = len(project.session.iterations)
+    run(model, "planner", "coder", resume="")
+    assert len(project.session.iterations) == before, "opened and left as it was, it is nobody's edit"
+    mine = path.read_text().replace("def forward(self, x):", "def forward(self, x):  # mine")
+    path.write_text(mine)
+    run(model, "planner", "coder", resume="")
+    first = project.session.iterations[before]
+    assert first.candidate is not None
+    assert (first.subtask, first.kind, first.candidate.source) == ("host", Kind.HUMAN, mine)
+
+
+def test_before_anything_is_stitched_there_is_no_host_program_to_edit(project: Project) -> None:
+    engine = project.start(settings={"autonomy": {"mode": "ask-plan"}})
+    until(engine, of_type("plan.proposed"))
+    send(project, commands.Add(title="by hand", nodes=("host",), generation=0))
+    with pytest.raises(UsageError, match=r"no stitched program yet .*once every kernel is done"):
+        source_path(project.folder, project.session, "host")
+    code, out, err = project.said("edit", "host")
+    assert (code, out) == (2, "")
+    assert "no stitched program yet" in err
 
 
 BY_HAND = "class ModelNew(StitchModule):  # by hand\n    stitch_program = None\n"

@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 from engine_projects import Project
+from openai_server import Reply
 from scripted_model import ADVICE, ScriptedModel, answer, plan, pointwise, words
 
+from stitch_tui.agents.state import Status
 from stitch_tui.tools.iteration import Outcome
 
 pytestmark = pytest.mark.slow
@@ -103,6 +105,18 @@ def test_an_adversarial_model_gets_nothing_false_accepted(tiny: Project) -> None
     asked = model.prompts["planner"][0]
     assert "{{code}}" in asked, "what stands in the reference is data"
     assert plea in asked
+
+
+def test_an_answer_that_does_not_come_ends_with_the_run(tiny: Project) -> None:
+    model = ScriptedModel([Reply("a plan that stops in its middle", end="stalled")])
+    with model.served() as server:
+        flags = [*words(server.url, "planner", "coder", "verifier"), "--set", "limits.minutes=0.1"]
+        code, out, err = tiny.said("--auto", "tiny.py", "--device", "emulator", *flags)
+    assert code == 5, err
+    assert "limit of 0.1 minutes is reached" in out
+    assert "Traceback" not in err
+    assert tiny.session.status is Status.LIMIT
+    assert "a plan that" in everything(tiny), "what had come is kept"
 
 
 def everything(project: Project) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from stitch_tui.agents.code_answer import Refused, contract, read_code
 from stitch_tui.agents.model import Answer
+from stitch_tui.agents.prompting import built_in, names
 
 KERNEL = """\
 #include "stitch.h"
@@ -49,7 +50,8 @@ BAD = {
     "prose": ("I cannot help with that.", "no complete ```cuda fence"),
     "python": ("```python\nimport torch\n```", "Python"),
     "python called cuda": ("```cuda\nimport torch\n__global__\nstitch_run\n```", "Python"),
-    "another file": ("```c\nint helper;\n```\n", "no complete"),
+    "another file": ("```c\nint helper;\n```\n", "has `stitch_run` and `__global__` in it"),
+    "the form itself": ("```cuda\nthe whole file\n```\n", "no fence in it holds a file"),
     "elided": (WHOLE.replace("  return STITCH_OK;", "  // ... rest unchanged"), "left out"),
     "elided in a block": (WHOLE.replace("  return", "  /* ... existing code ... */ return"), "left out"),
     "elided by dots": (WHOLE.replace("  return", "  // ...\n  return"), "left out"),
@@ -106,3 +108,11 @@ def test_the_lines_about_it_are_read_outside_the_code() -> None:
 )
 def test_an_honest_comment_is_no_elision(comment: str) -> None:
     assert contract(f"{comment}\n{KERNEL}") == []
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith("coder")])
+def test_the_lines_of_the_form_say_nothing_when_a_model_repeats_them(name: str) -> None:
+    form = [line for line in built_in(name).splitlines() if line.startswith(("STRATEGY", "NOTE", "FOLLOWED"))]
+    assert len(form) >= 2
+    answer = read_code(Answer("\n".join([*form, WHOLE]), "stop"), "")
+    assert (answer.strategy, answer.note, answer.followed) == ("", "", None)

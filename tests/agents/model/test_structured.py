@@ -9,9 +9,9 @@ from model_desk import Desk
 from openai_server import OpenAIServer, Reply, error
 from pydantic import BaseModel
 
-from stitch_tui.agents.model import ChatModel
+from stitch_tui.agents.model import Answer, ChatModel
 from stitch_tui.agents.state import Message
-from stitch_tui.agents.structured import Rejected, Unusable, ask_for
+from stitch_tui.agents.structured import Rejected, Unusable, ask_for, decoded
 
 
 class Count(BaseModel):
@@ -66,6 +66,27 @@ def test_a_server_that_ignores_the_schema_is_asked_for_a_fence(desk: Desk) -> No
     assert "response_format" in server.requests[0]
     assert "tools" in server.requests[1]
     assert not {"response_format", "tools"} & server.requests[2].keys()
+
+
+def test_an_answer_that_was_cut_says_nothing_about_what_a_server_knows(desk: Desk) -> None:
+    cut = Reply('{"count": 3, "why": "becau', finish="length")
+    with OpenAIServer([cut, cut, RIGHT]) as server:
+        assert counted(desk.model(server.url)) == 3
+    assert all("response_format" in request for request in server.requests)
+    assert "cut at the limit of its length" in server.requests[1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"parts": [{"number": 1}, {"number": 2}, {"num', "cut at the limit of its length; be shorter"),
+        ('{"number": 3} and further', "cut at the limit of its length; be shorter (count: Field required)"),
+    ],
+)
+def test_parts_of_an_answer_that_was_cut_are_not_judged_as_the_answer(text: str, said: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        decoded(Answer(text, "length"), Count)
+    assert str(caught.value) == f"it was {said}"
 
 
 def test_what_is_wrong_goes_back_to_the_model_with_its_answer(desk: Desk) -> None:
