@@ -1,9 +1,10 @@
 """The reference's own processes get ready, compiled ones for long, while a candidate is built and checked."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from stitch_tui.tools.bench import CHECK_SECONDS, Bench, Json, OnEvent
+from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.graph import Region
 
 
@@ -23,9 +24,18 @@ async def compiling(
     async with bench.gpu("checking", on_event=on_event):
         for target in targets:
             await warm(bench, target)
-        yield
-        if targets:
-            await bench.judge.call("rest", timeout=CHECK_SECONDS)
+        try:
+            yield
+        except StitchError:
+            with suppress(StitchError):  # the judge may be what failed
+                await _rest(bench, targets)
+            raise
+        await _rest(bench, targets)
+
+
+async def _rest(bench: Bench, targets: Sequence[Json]) -> None:
+    if targets:
+        await bench.judge.call("rest", timeout=CHECK_SECONDS)
 
 
 async def warm(bench: Bench, target: Json, *, wait: bool = False, on_event: OnEvent | None = None) -> None:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 BOOT = Path(__file__).parent / "boot.py"
 BASELINE_SECONDS = 600.0
 """For one baseline to load and compile."""
-SETS = 3
-"""Inputs that a baseline rotates through."""
 KEPT_TARGETS = 2
 """What is at work, and what comes next."""
 
@@ -104,8 +102,7 @@ class Baselines:
 
     def _started(self, task: "Task", target: "Json", kind: str) -> Channel:
         options = asdict(task.reference.options) | {"project": str(task.reference.options.project.resolve())}
-        seeds = [secrets.randbits(31) for _ in range(SETS)]
-        described = {"options": options, "target": target, "seeds": seeds, "kind": kind}
+        described = {"options": options, "target": target, "seed": secrets.randbits(31), "kind": kind}
         return Channel(
             [sys.executable, str(BOOT), "baseline"],
             arena=self._arena.announce(),

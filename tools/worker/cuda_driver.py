@@ -9,6 +9,7 @@ _L2_CACHE_SIZE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _IPC_LAZY_PEER_ACCESS = 1
 _STREAM_NON_BLOCKING = 1
 _LIMIT_PERSISTING_L2 = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+_UNSUPPORTED_LIMIT = 215  # CUDA_ERROR_UNSUPPORTED_LIMIT
 
 
 class CudaDriverError(Exception):
@@ -122,7 +123,12 @@ class CudaDriver:
     def pins_l2(self) -> bool:
         """May data be pinned in the L2 cache, as this process has set it?"""
         held = ctypes.c_size_t()
-        self._call("cuCtxGetLimit", ctypes.byref(held), _LIMIT_PERSISTING_L2)
+        try:
+            self._call("cuCtxGetLimit", ctypes.byref(held), _LIMIT_PERSISTING_L2)
+        except CudaDriverError as error:
+            if error.number == _UNSUPPORTED_LIMIT:  # before compute capability 8.0
+                return False
+            raise
         return held.value > 0
 
     def release_persisting_l2(self) -> None:

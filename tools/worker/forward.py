@@ -83,10 +83,16 @@ def warmed_up(task: Task, module: nn.Module, runs: int) -> Iterator[Callable[[],
 
 
 def with_ranges(program: Any, push: Callable[[str], Any], pop: Callable[[], Any]) -> None:
-    """Put an NVTX range with its subtask's name around each call of a bundle's kernel; others have none."""
+    """Put an NVTX range with its subtask's name around each call of a bundle's kernel; others have none.
+
+    The program is launched step by step: in a CUDA graph no step is a range, and the runs that decide
+    whether one is made would be among those that are traced.
+    """
     binding = getattr(program, "StitchBinding", None)
     if binding is None:
         return
+    if (replay := getattr(program, "StitchReplay", None)) is not None:
+        replay.consider = lambda *_: None
     call = binding.__call__
 
     def ranged(self: Any, *arguments: Any) -> Any:

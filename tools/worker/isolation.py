@@ -1,6 +1,7 @@
 """What a runner may not do: the command prefix that confines it, and what of that came to be active."""
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -69,9 +70,15 @@ def for_runner(*, module: bool, cuda: bool) -> Isolation:
 def libraries() -> tuple[str, ...]:
     """Folders that a Python with torch reads: the system's, the interpreter's, the toolkit's; no user's."""
     named = (os.environ.get("CUDA_HOME", ""), *os.environ.get("LD_LIBRARY_PATH", "").split(":"))
-    places = (*SYSTEM, sys.prefix, sys.base_prefix, *sys.path, str(Path(__file__).parent), *named)
+    places = (*SYSTEM, sys.prefix, sys.base_prefix, *sys.path, str(Path(__file__).parent), *named, _toolkit())
     real = (os.path.realpath(place) for place in places if place)
     return tuple(dict.fromkeys(place for place in real if os.path.isdir(place)))
+
+
+def _toolkit() -> str:
+    """Of the nvcc that PATH names, wherever it lies: bundles build their kernels; empty: there is none."""
+    root = Path(os.path.realpath(shutil.which("nvcc") or "/")).parents[1:2]
+    return str(root[0]) if root and (root[0] / "nvvm").is_dir() else ""
 
 
 def unprotected(active: Sequence[str]) -> str:

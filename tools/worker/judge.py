@@ -82,8 +82,11 @@ def main() -> None:
     except Fault as fault:
         channel.send({"event": "unfit", "data": fault.as_json()})
         return
-    for request in channel.requests():
-        channel.send(_answer(channel, session, request))
+    try:
+        for request in channel.requests():
+            channel.send(_answer(channel, session, request))
+    finally:
+        session.close()
 
 
 def _answer(channel: Channel, session: Session, request: Json) -> Json:

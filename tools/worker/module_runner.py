@@ -325,6 +325,9 @@ class ModuleRunner:
             results = self._forward(inputs[number])
             host_us.append((_now() - began) * 1e6)
             clocks.append(clock.stopped())
+            if cold:
+                # As in `_run`: a module may return the same memory each time, as a CUDA graph does.
+                results = [r.clone() if type(r) is Tensor else r for r in results]
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         left_us = self._left_us()

@@ -34,6 +34,9 @@ class _HostMemory:
         os.close(descriptor)
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
 
+    def reserve(self, call: Call) -> None:
+        pass
+
     def before(self, call: Call) -> None:
         pass
 
@@ -56,15 +59,19 @@ class _MirroredMemory(_HostMemory):
         self._driver, self._host, self._size = driver, self.base, 0
         self.base = 0
 
-    def before(self, call: Call) -> None:
-        blocks = [(p.offset, p.nbytes) for p in (*call.ins, *call.outs)]
+    def reserve(self, call: Call) -> None:
+        blocks = ((p.offset, p.nbytes) for p in (*call.ins, *call.outs))
         end = max((offset + size for offset, size in (*blocks, call.workspace, call.bound)), default=0)
         if end > self._size:
             # An address that moves would let a stale pointer look right: the first call reserves room.
             self._size = 2 * end + (256 << 20)
             self.base = self._driver.allocate(self._size)
-        for offset, size in blocks:
-            self._driver.copy_to_device(self.base + offset, self._host + offset, size)
+
+    def before(self, call: Call) -> None:
+        self.reserve(call)
+        for placed in (*call.ins, *call.outs):
+            self._driver.copy_to_device(self.base + placed.offset, self._host + placed.offset, placed.nbytes)
+        self._driver.synchronise()  # our stream waits for none, this copy's included
 
     def after(self, call: Call) -> None:
         for placed in (*call.ins, *call.outs):
@@ -101,8 +108,7 @@ class _Runner:
                 case ["call", nonce, verb]:
                     self._call(nonce, verb, received(self._reader))
                 case ["define", nonce, index]:
-                    self._sets[int(index)] = received(self._reader)
-                    self._say(f"done {nonce} 0 0 0 0 0")
+                    self._define(nonce, int(index), received(self._reader))
                 case ["burst", nonce, count, mode, *order]:
                     self._burst(nonce, int(count), mode == "cold", [int(number) for number in order])
                 case ["watch", nonce, count, *_]:
@@ -162,6 +168,15 @@ class _Runner:
             error = failure.number
         self._say(f"done {nonce} {rc} {error} {event_us:.3f} {workspace.value} {bound.value}")
 
+    def _define(self, nonce: str, index: int, call: Call) -> None:
+        error = 0
+        try:
+            self._memory.reserve(call)
+        except CudaDriverError as failure:
+            error = failure.number
+        self._sets[index] = call
+        self._say(f"done {nonce} 0 {error} 0 0 0")
+
     def _mark(self) -> int:
         if self._driver is None:
             return 0
@@ -184,6 +199,8 @@ class _Runner:
         try:
             if driver is None or not self._sets:
                 raise SystemExit("a burst needs a device and defined sets")
+            for call in self._sets.values():
+                self._memory.before(call)
             structs = [
                 c_call(call, self._memory.base, self._stream, self._host_state)
                 for call in self._sets.values()
@@ -212,6 +229,8 @@ class _Runner:
             left_us += time.perf_counter() * 1e6
             if late:
                 late.put_back()
+            for call in self._sets.values():
+                self._memory.after(call)
             times = [driver.elapsed_us(start, end) for start, end in marks]
             for start, end in marks:
                 driver.forget(start)

@@ -12,6 +12,8 @@ host costs, its user pays (measured on an H200: with one, torch.compile's guards
 time of a 60 us kernel)."""
 QUEUE_FILLS = 24
 """Writes over the L2 cache ahead of a warm burst: the device is busy while its launches are queued."""
+SETS = 10
+"""Of inputs that launches rotate through, a candidate's and a baseline's alike."""
 CONFIDENCE = 0.95
 RESOLUTION, RESOLUTION_US = 0.005, 0.2
 """By which two processes with one program may differ for as long as they live: a share of their time, and

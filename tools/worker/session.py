@@ -48,3 +48,8 @@ class Session:
 
             self._baselines = Baselines()
         return self._baselines
+
+    def close(self) -> None:
+        """End what was started; one that rests does not see that the judge is gone."""
+        if self._baselines is not None:
+            self._baselines.close()

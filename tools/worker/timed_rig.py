@@ -18,14 +18,24 @@ from .channel import Channel
 from .rig import Rig
 
 MOVED_SHARE = 100
-"""One element in so many is replaced by another of the tensor, beside all being moved: sums change too."""
+"""One element in so many moves half way to another of the tensor, beside all being moved: sums change too."""
 
 
 class TimedRig(Rig):
     """A `Rig` whose bursts rotate; weights, workspace and bound memory are shared by all sets."""
 
-    def prepare(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor], sets: int = 1) -> Done:
-        """Place `sets` sets of inputs, bind the weights, define the sets; the answer is that of bind."""
+    def prepare(
+        self,
+        tensors: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        sets: int = 1,
+        others: Sequence[Sequence[Tensor]] = (),
+    ) -> Done:
+        """Place `sets` sets of inputs, define them, bind the weights; the answer is that of bind.
+
+        Args:
+            others: more draws of `tensors`: what cannot be mixed (`is_mixable`) comes from one of them.
+        """
         self.place(tensors, outputs)
         self._rotation = [(self._ins, self._outs)]
         for number in range(1, sets):
@@ -44,11 +54,14 @@ class TimedRig(Rig):
         assert self._arena
         assert self._channel
         fill_guards(self._arena, self._layout)
-        bound = self.bind(tensors)
         self._given = [self._own(tensors) for _ in range(sets)]
+        self._draws = [tensors, *others]
+        self._mixed = [is_mixable(tensor) for tensor in tensors]
+        # Ahead of bind: a runner that has to make room for them would move what was bound.
         for number in range(sets):
             self._channel.define(number, self._turned(number))
-        return bound
+        self._ins, self._outs = self._rotation[0]
+        return self.bind(tensors)
 
     def _own(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Activations of a set's own, the weights of all."""
@@ -77,11 +90,16 @@ class TimedRig(Rig):
         """Every set with new values and poisoned outputs."""
         assert self._arena
         assert self._channel
+        moving = [place for place, activation in enumerate(self.border.activations) if activation]
         for given, (ins, outs) in zip(self._given, self._rotation, strict=True):
-            for tensor, slot, activation in zip(given, ins, self.border.activations, strict=True):
-                if activation and tensor.numel():
+            draw = secrets.choice(self._draws)
+            for place in moving:
+                tensor = given[place]
+                if self._mixed[place]:
                     renew(tensor)
-                    view(self._arena, slot, tensor.dtype, tuple(tensor.shape)).copy_(tensor)
+                else:
+                    tensor.copy_(draw[place])
+                view(self._arena, ins[place], tensor.dtype, tuple(tensor.shape)).copy_(tensor)
             for slot in outs:
                 poison(self._arena, slot)
         self._synchronise()
@@ -102,11 +120,22 @@ class TimedRig(Rig):
         return len(self._rotation)
 
 
+def is_mixable(tensor: Tensor) -> bool:
+    """May its values change places?
+
+    Not those of indices, offsets and masks, infinite ones among them: which of these are valid together, and
+    in which order, the reference alone knows.
+    """
+    return tensor.is_floating_point() and bool(torch.isfinite(tensor).all())
+
+
 def renew(tensor: Tensor) -> None:
-    """Other values in place, all of them the tensor's own: whatever was valid as an input still is."""
+    """Other values in place, within the range of the tensor's own; equal ones become no more frequent."""
     flat = tensor.view(-1)
+    if not flat.numel():
+        return
     moved = flat.roll(1 + secrets.randbelow(max(1, flat.numel() - 1)))
     count = 4 + flat.numel() // MOVED_SHARE
     source, target = torch.randint(flat.numel(), (2, count), device=flat.device)
-    moved[target] = moved[source]
+    moved[target] = moved[target] * 0.5 + moved[source] * 0.5
     flat.copy_(moved)

@@ -32,7 +32,7 @@ from .rig import Launch
 from .session import Emit, Json, Session
 from .target import RegionTarget, Target, target_of
 from .task import Task
-from .timed_rig import TimedRig
+from .timed_rig import TimedRig, is_mixable
 
 AGREEMENT = 0.1
 """Relative difference between event times and the judge's clock, or CUPTI's, that is a finding."""
@@ -61,7 +61,7 @@ class Measurement:
     blocks: int = 12
     launches: int = 10
     """In each block: ``blocks * launches`` samples in all."""
-    sets: int = 10
+    sets: int = samples.SETS
     """Buffers that the launches rotate through; a block has at most one launch on each."""
     cold: bool = True
     """Evict the L2 cache before each launch."""
@@ -178,11 +178,12 @@ class _Race:
         return rig
 
     def run(self) -> Json:
-        tensors = [t.contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
+        tensors = self._drawn()
         own = self.target.evaluate(tensors, "own")
         sets = self._sets(tensors, own)
+        others = self._others(tensors, sets - 1)
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
-        bound, *_ = [rig.prepare(tensors, own, sets) for rig in (self.rig, *self._rivals.values())]
+        bound, *_ = [rig.prepare(tensors, own, sets, others) for rig in (self.rig, *self._rivals.values())]
         if kinds := _kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             self._baselines, failures = self._pool.of(self.task, self.described, kinds)
@@ -214,11 +215,28 @@ class _Race:
         for rig in (self.rig, *self._rivals.values()):
             rig.close()
 
+    def _drawn(self) -> list[Tensor]:
+        return [t.detach().contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
+
+    def _others(self, tensors: list[Tensor], count: int) -> list[list[Tensor]]:
+        """So many more draws of the inputs that cannot be mixed; none where all can."""
+        kept = [
+            slot.kind != "activation" or is_mixable(tensor)
+            for slot, tensor in zip(self.target.inputs, tensors, strict=True)
+        ]
+        if all(kept):
+            return []
+        return [
+            [old if keep else new for keep, old, new in zip(kept, tensors, self._drawn(), strict=True)]
+            for _ in range(count)
+        ]
+
     def _sets(self, tensors: Sequence[Tensor], own: Sequence[Tensor]) -> int:
-        """As many as asked for and as memory allows: inputs of judge and candidate and aside, and results."""
+        """As many as asked for and as memory allows: inputs of judge and candidate and aside, and results
+        as they are delivered and kept."""
         inputs = [t for t, slot in zip(tensors, self.target.inputs, strict=True) if slot.kind == "activation"]
-        nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own))
-        free, _ = torch.cuda.mem_get_info()
+        nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own, *own))
+        free, _ = torch.cuda.mem_get_info(self.task.reference.device)
         count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / max(1, nbytes))))
         if count < self.options.sets:
             self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")

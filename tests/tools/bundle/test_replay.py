@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 import torch
 
-from stitch_tui.tools.bundle.parts.replay import STITCH_PATIENCE, StitchReplay, stitch_copied
+from stitch_tui.tools.bundle.parts.replay import STITCH_PATIENCE, StitchReplay, stitch_copied, stitch_places
 
 
 class Graph:
     """Runs again what was captured, and leaves the results where they were."""
 
     def __init__(self, run: Callable[[], torch.Tensor]) -> None:
-        self.run, self.result = run, run()
+        self.run = run
+        with torch.inference_mode(False):  # what a real graph writes, it writes in any mode
+            self.result = run()
 
     def replay(self) -> None:
         self.result.copy_(self.run())
@@ -31,7 +33,7 @@ class Replay(StitchReplay):
     captured = paced = 0
 
     def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
-        self.inputs = [tensor.clone() for tensor in inputs]
+        self.inputs = stitch_places(inputs)
         graph = Graph(lambda: run(self.inputs, object()))
         self.graph, self.results = graph, graph.result  # type: ignore[assignment]
         self.captured += 1
@@ -69,6 +71,16 @@ def test_calls_give_the_same_before_and_after_the_graph_was_made(replay: Replay)
     assert replay.captured == 1
     assert [float(result) for result in results] == [3.0, 6.0, 9.0, 12.0, 15.0]
     assert float(program.count) == 5
+
+
+def test_a_graph_made_in_inference_mode_is_called_outside_of_it_too(replay: Replay) -> None:
+    program = Program()
+    with torch.inference_mode():
+        for value in (1.0, 2.0, 3.0):
+            called(replay, program, value)
+    assert replay.captured == 1
+    assert float(called(replay, program, 4.0)) == 12.0
+    assert not stitch_places([torch.ones(1, requires_grad=True)])[0].requires_grad
 
 
 def test_steps_are_launched_until_the_weights_have_stayed_the_same(replay: Replay) -> None:

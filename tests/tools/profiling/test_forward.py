@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from stitch_tui.tools.bundle.parts import loader
+from stitch_tui.tools.bundle.parts.replay import STITCH_PATIENCE, StitchReplay
 from stitch_tui.tools.worker.forward import program_of, with_ranges
 from stitch_tui.tools.worker.reference import Options, Reference
 
@@ -60,3 +61,16 @@ def test_each_call_of_a_kernel_has_a_range_with_its_subtasks_name() -> None:
         binding("s02")(None)
     assert said == ["s01", "run s01", "pop", "s02", "run s02", "pop"]
     with_ranges(None, said.append, said.clear)  # a reference, which has no kernels of ours
+
+
+def test_a_traced_program_is_launched_step_by_step() -> None:
+    class Replay(StitchReplay):
+        pass
+
+    with_ranges(
+        SimpleNamespace(StitchBinding=type("B", (loader.StitchBinding,), {}), StitchReplay=Replay), *[str] * 2
+    )
+    replay, runs = Replay(torch.device("cpu"), 0), list[int]()
+    for _ in range(STITCH_PATIENCE + 3):
+        replay("weights", lambda _: runs.append(1), [], [])
+    assert len(runs) == STITCH_PATIENCE + 3

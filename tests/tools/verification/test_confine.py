@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stitch_tui.tools.worker.isolation import Isolation, reported, unprotected
+from stitch_tui.tools.worker.isolation import Isolation, libraries, reported, unprotected
 
 TRIES = {
     "an internet socket": "import socket; socket.socket(socket.AF_INET)",
@@ -35,6 +35,18 @@ def tried(folder: Path, code: str, isolation: Isolation) -> tuple[int, list[str]
     done = subprocess.run(command, pass_fds=(theirs,), capture_output=True, check=False)
     os.close(theirs)
     return done.returncode, reported(ours)
+
+
+def test_a_toolkit_is_read_wherever_path_finds_its_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cuda" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(compiler.parent))
+    assert str(tmp_path / "cuda") not in libraries()  # any program of that name: its folder may be a home
+    (tmp_path / "cuda" / "nvvm").mkdir()
+    assert str(tmp_path / "cuda") in libraries()
 
 
 @pytest.mark.parametrize("what", TRIES)

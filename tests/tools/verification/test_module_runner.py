@@ -14,6 +14,7 @@ from stitch_tui.tools.worker.checking import FULL, border_of, check
 from stitch_tui.tools.worker.module_call import ModuleCall
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.rig import Launch
+from stitch_tui.tools.worker.samples import SETS
 from stitch_tui.tools.worker.session import Session
 from stitch_tui.tools.worker.target import target_of
 from stitch_tui.tools.worker.task import Task
@@ -148,6 +149,28 @@ def test_a_result_kept_from_another_timed_launch_is_wrong(
 
 
 @pytest.mark.slow
+def test_a_module_may_return_the_same_memory_at_every_timed_launch(session: Session, tmp_path: Path) -> None:
+    source = tmp_path / "model_new.py"
+    reuses = (
+        "self.result = getattr(self, 'result', torch.empty(12, 7))"
+        "\n        return self.result.copy_(torch.relu(self.norm(self.layer(x))) * scale)"
+    )
+    source.write_text(MODEL.format(name="ModelNew", body=reuses))
+    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
+    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
+    rig.arguments = module.arguments(FULL)
+    try:
+        rig.prepare(tensors, target.evaluate(tensors, "own"), sets=3)
+        rig.burst(3, cold=True)
+        for number in range(3):
+            expected = target.evaluate(rig.given(number), "own")
+            torch.testing.assert_close(rig.delivered(number), expected)
+    finally:
+        rig.close()
+
+
+@pytest.mark.slow
 def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path) -> None:
     source = tmp_path / "model_new.py"
     source.write_text(MODEL.format(name="ModelNew", body="torch.allclose = None\n        " + BODY))
@@ -174,8 +197,12 @@ def test_a_baseline_runs_a_region_of_a_fresh_reference(session: Session, kind: s
     }
     options = vars(session.task.reference.options)
     try:
-        baseline = Baseline({"options": options, "target": target, "seeds": [1, 2], "kind": kind})
+        baseline = Baseline({"options": options, "target": target, "seed": 1, "kind": kind})
         assert len(baseline.burst(3, cold=True)) == 3
+        places: list[int] = []
+        baseline._call = lambda x, *weights: places.append(x.data_ptr())
+        baseline.burst(2 * SETS, cold=True)
+        assert len(set(places)) == SETS
         assert torch.get_float32_matmul_precision() == precision
     finally:
         session.task.reference.set_flags()
@@ -234,9 +261,9 @@ def test_a_baseline_that_rests_gets_ready_when_it_is_waited_for(session: Session
 
 
 @pytest.mark.slow
-def test_a_baseline_that_rests_is_ended_with_the_others(session: Session) -> None:
-    baselines = Baselines()
-    channel = baselines.start(session.task, {"kind": "program"}, ["eager"])["eager"]
-    baselines.rest()
-    baselines.close()
+def test_a_baseline_that_rests_ends_with_the_session(session: Session) -> None:
+    ends = Session()
+    channel = ends.baselines.start(session.task, {"kind": "program"}, ["eager"])["eager"]
+    ends.baselines.rest()
+    ends.close()
     assert not Path(f"/proc/{channel.pid}").exists()

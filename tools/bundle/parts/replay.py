@@ -70,7 +70,7 @@ class StitchReplay:
         self.graph, self.inputs, self.results = None, [], None
 
     def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
-        self.inputs = [tensor.clone() for tensor in inputs]
+        self.inputs = stitch_places(inputs)
         graph = torch.cuda.CUDAGraph()
         mode = "thread_local"
         with torch.cuda.device(self.device), torch.cuda.graph(graph, capture_error_mode=mode):
@@ -98,6 +98,12 @@ class StitchReplay:
 
         count = max(1, min(20, int(STITCH_PACE_SECONDS / spent(1))))
         return min(spent(count) for _ in range(3))
+
+
+def stitch_places(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Where a graph reads inputs: written by calls in and out of inference mode, whichever made them."""
+    with torch.inference_mode(False), torch.no_grad():
+        return [tensor.clone() for tensor in inputs]
 
 
 def stitch_copied(value: Any) -> Any:
