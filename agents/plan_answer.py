@@ -79,6 +79,8 @@ def checked_plan(
 ) -> Plan:
     """The plan that `answer` describes; a set that lacks only nodes in between is completed, and says so.
 
+    Inputs and weights that stand among a subtask's nodes are passed over: its border has them anyway.
+
     Args:
         within: nodes that may be planned; None: all.
         taken: regions of subtasks that stay.
@@ -95,7 +97,7 @@ def checked_plan(
     notes: list[str] = []
     share = shares(graph)
     for number, planned in enumerate(answer.subtasks, first):
-        nodes = list(dict.fromkeys(planned.nodes))
+        nodes = [node for node in dict.fromkeys(planned.nodes) if node not in graph.source]
         name = f"subtask {number - first + 1} ({_line(planned.title)})"
         if unknown := [node for node in nodes if node not in graph.node]:
             problems.append(f"{name}: no such node: {', '.join(map(_line, unknown[:5]))}")
