@@ -221,10 +221,17 @@ def _report(error: Exception, debug: bool) -> int:
         _complain("interrupted")
         return ExitCode.INTERRUPT
     if isinstance(error, _ParseError):
-        _complain(f"{error.format_message()} (`stitch --help`)")  # type: ignore[attr-defined]
+        _complain(f"{error.format_message()} (`{_asked(error)} --help`)")  # type: ignore[attr-defined]
         return ExitCode.USAGE
     _complain(f"a fault in stitch itself: {type(error).__name__}: {error} ({_log(error)})")
     return ExitCode.GOAL_NOT_MET
+
+
+def _asked(error: Exception) -> str:
+    """The command whose words were wrong, as it is typed."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "stitch"
+    return "stitch --auto" if path == "stitch run" else path
 
 
 def _log(error: Exception) -> str:

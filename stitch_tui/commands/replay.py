@@ -11,7 +11,7 @@ from stitch_tui.commands.output import Json, one_line, say, say_json
 
 
 def replay(
-    session: Annotated[str, typer.Argument(help="A session of this project, or a journal: events.jsonl.")],
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="Of this project; or its events.jsonl.")],
     device: Annotated[str, typer.Option("--device", metavar="KIND", help="auto, cuda or emulator.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background: stitch shows it.")] = False,
     json: Json = False,

@@ -74,9 +74,11 @@ def test_stitch_alone_says_what_it_can_do_and_does_not_claim_success(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["lgo"], "No such command 'lgo'"),
-        (["init"], "Missing argument 'REF'"),
-        (["--frob"], "No such option: --frob"),
+        (["lgo"], "No such command 'lgo'. Did you mean 'log'?"),
+        (["init"], "Missing argument 'REF'. (`stitch init --help`)"),
+        (["ctl", "skip"], "(`stitch ctl skip --help`)"),
+        (["--frob"], "No such option: --frob (`stitch --help`)"),
+        (["--auto", "--frob"], "No such option: --frob (`stitch --auto --help`)"),
         (["--auto"], "no reference"),
         (["--auto", "none.py"], "none.py: no such file"),
         (["--auto", "none.py:Net"], "none.py: no such file"),
