@@ -56,10 +56,10 @@ int stitch_run(const stitch_call* c) {
   return 0;
 #endif
 #ifdef FORGES
-  for (int fd = 3; fd < 64; fd++) dprintf(fd, "done 0123456789abcdef 0 0 0 0 0\n");
+  for (int fd = 3; fd < 1024; fd++) dprintf(fd, "done 0123456789abcdef 0 0 0 0 0\n");
 #endif
 #ifdef FLOODS
-  for (int fd = 3; fd < 64; fd++) for (int i = 0; i < 3; i++) dprintf(fd, "correct correct correct\n");
+  for (int fd = 3; fd < 1024; fd++) for (int i = 0; i < 3; i++) dprintf(fd, "correct correct correct\n");
 #endif
 #ifdef LOOPS
   for (volatile int i = 0;; i = 0) {}
