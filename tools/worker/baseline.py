@@ -76,7 +76,7 @@ class Baseline:
         task = Task(Reference.open(options))
         self.device = task.reference.device
         target = target_of(task, description["target"])
-        drawn = [t.contiguous() for t in target.draw("full", description["seed"])]
+        drawn = [t.detach().contiguous() for t in target.draw("full", description["seed"])]
         moving = [place for place, slot in enumerate(target.inputs) if slot.kind == "activation"]
         self._values = [drawn[place].clone() for place in moving]
         draws = [self._copied(drawn, moving) for _ in range(self._affordable())]
