@@ -12,8 +12,6 @@ import asyncio
 import json
 import sys
 import tempfile
-import traceback
-from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 
 import provenance
 from diseases import MODEL
+from parts import kept
 
 from stitch_tui.agents.builtin.coder import BuiltinCoder, emit_source, strategies
 from stitch_tui.agents.builtin.lower import lower
@@ -151,15 +150,6 @@ async def built(cuda: Cuda, source: Path, strategy: str, text: str) -> Version:
     build = await cuda.build(source)
     assert build.ok, build.diagnostics
     return Version(strategy, source, build)
-
-
-async def kept(work: Awaitable[Any]) -> Any:
-    """What `work` gives; what goes wrong costs its task alone and is that task's row."""
-    try:
-        return await work
-    except Exception as error:
-        traceback.print_exc()
-        return {"ok": False, "why": f"{type(error).__name__}: {error}"}
 
 
 @dataclass(frozen=True)

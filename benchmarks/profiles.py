@@ -12,14 +12,14 @@ import asyncio
 import json
 import sys
 import tempfile
-import traceback
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import provenance
 import summaries
+from parts import kept
 
 from stitch_tui.agents.bench import OpenBench, open_bench
 from stitch_tui.agents.builtin.coder import BuiltinCoder
@@ -89,15 +89,6 @@ async def run(names: list[str]) -> int:
         result["passed"] = all(row["ok"] for row in rows.values())
         provenance.write("profiles", result, shown=False)
     return 0 if result["passed"] else 1
-
-
-async def kept(part: Awaitable[Json]) -> Json:
-    """What was measured; what goes wrong costs its part alone and says why."""
-    try:
-        return await part
-    except Exception as error:
-        traceback.print_exc()
-        return {"ok": False, "why": f"{type(error).__name__}: {error}"}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from processes import ended
 
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.compile_slots import JOB_BYTES, OpenSlots, available_bytes, total_bytes
@@ -322,22 +323,10 @@ def test_cancelling_a_build_ends_its_compiler_and_frees_its_place(tmp_path: Path
 
     compiler = asyncio.run(cancelled())
     os.close(reader)
-    assert _ended(compiler)
+    assert ended(compiler)
     assert not any((cache / "scratch").iterdir())
     _program(tmp_path / "nvcc", "exit 7")
     assert not build(source, toolkit).ok
-
-
-def _ended(pid: int) -> bool:
-    """Whether the process has ended or does so at once: a signal takes a moment to arrive."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], 10)[0])
-    finally:
-        os.close(descriptor)
 
 
 def test_a_source_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:

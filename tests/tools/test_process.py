@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from processes import ended
 
 from stitch_tui.tools.process import Finished, run
 
@@ -17,18 +18,6 @@ ROOT = Path(__file__).parents[2]
 def python(program: str, timeout: float = 60, **more: object) -> Finished:
     argv = [sys.executable, "-c", textwrap.dedent(program)]
     return asyncio.run(run(argv, timeout=timeout, **more))  # type: ignore[arg-type]
-
-
-def ended(pid: int) -> bool:
-    """Whether the process has ended or does so at once: a signal takes a moment to arrive."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], 10)[0])
-    finally:
-        os.close(descriptor)
 
 
 def line_from(reader: int) -> str:
