@@ -30,7 +30,8 @@ class PlanByHand:
         """What the file has said, by its sums: what a human may have begun with."""
         self._said: tuple[Row, ...] = ()
         self._done: bytes | None = None
-        self._refused: bytes | None = None
+        self._refused: bytes | str | None = None
+        """What was not done, or why it could not be read; said once."""
 
     def look(self, *, now: bool) -> None:
         """Take what a human wrote since the last look, and write down what has changed otherwise.
@@ -40,9 +41,13 @@ class PlanByHand:
         """
         if self._record.session.plan is None:
             return
-        data = self._workspace.read_plan()
-        if data is not None and data == self._refused:
+        try:
+            data = self._workspace.read_plan()
+        except UsageError as fault:
+            self._refuse(fault, str(fault))
             return
+        if data is not None and (data == self._refused or not data.strip()):
+            return  # who saves by truncating has not written yet: an empty file says nothing
         if data is not None and data != self._done:
             if not self._take(data, now=now):
                 self._refused = data
@@ -50,6 +55,11 @@ class PlanByHand:
             self._done = data
         if data is None or outline(self._record.session) != self._said:
             self._write()
+
+    def _refuse(self, fault: UsageError, what: bytes | str) -> None:
+        if what != self._refused:
+            self._record.emit(events.Warned(text=f"{plan_file.NAME}: {fault}"))
+        self._refused = what
 
     def _take(self, data: bytes, *, now: bool) -> bool:
         """Do what the file says; False: not all of it can be done."""
@@ -60,7 +70,7 @@ class PlanByHand:
                 return True
             found = changes(session, self._begun.get(plan.begun, outline(session)), plan.rows)
         except UsageError as fault:
-            self._record.emit(events.Warned(text=f"{plan_file.NAME}: {fault}"))
+            self._refuse(fault, data)
             return False
         return not found or self._carried_out(found, now=now)
 

@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stitch_tui.agents.plan_outline import Row
+from stitch_tui.tools import foreign_toml
 from stitch_tui.tools.errors import UsageError
 
 NAME = "plan.toml"
@@ -77,13 +78,15 @@ def read(data: bytes) -> PlanFile:
         UsageError: it is no plan.
     """
     try:
-        plan = _Plan.model_validate(tomllib.loads(data.decode()))
+        plan = _Plan.model_validate(foreign_toml.loads(data.decode()))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError("it is not read", where=where, why=first["msg"]) from error
     except ValueError as error:  # no TOML, no UTF-8
         raise UsageError("it is not read", why=str(error)) from error
+    if not (plan.subtask or plan.outline):
+        raise UsageError("it is not read", why="no subtask stands there", advice='write state = "skipped"')
     return PlanFile(tuple(table.row() for table in plan.subtask), plan.outline)
 
 

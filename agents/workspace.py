@@ -1,5 +1,6 @@
 """A session's files: the work folder that a human may edit, the bundle, and the commits."""
 
+import errno
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,18 @@ class Workspace:
         return self.folder / subtask.file
 
     def read_plan(self) -> bytes | None:
-        """The session's ``plan.toml`` as it lies there; None where there is none to read."""
+        """The session's ``plan.toml`` as it lies there; None where there is none.
+
+        Raises:
+            UsageError: what lies there cannot be read.
+        """
         try:
             return read_regular(self.folder / plan_file.NAME, LARGEST_SOURCE_BYTES)
-        except OSError:
-            return None
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EINVAL):  # nothing, or a pipe in its place
+                return None
+            advice = "mend it, or remove it: it is written anew"
+            raise UsageError("it is not read", why=error.strerror or "", advice=advice) from error
 
     def write_plan(self, session: Session) -> bytes:
         """Write the session's ``plan.toml`` as things stand, for a human to edit; its bytes."""

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from stitch_tui.agents.settings import Settings
+from stitch_tui.tools import foreign_toml
 from stitch_tui.tools.field_docs import sentences
 
 Path = tuple[str, ...]
@@ -79,7 +80,7 @@ def value_from_text(setting: Setting, text: str) -> Any:
     if isinstance(setting.default, str):
         return text
     try:
-        return tomllib.loads(f"v = {text}")["v"]
+        return foreign_toml.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         pass
     if isinstance(setting.default, tuple):

@@ -11,6 +11,7 @@ from typing import Any
 from stitch_tui.config_fields import Path as Key
 from stitch_tui.config_fields import Setting, catalogue, nearest, owner, tables, value_from_text
 from stitch_tui.toml_text import places, render
+from stitch_tui.tools import foreign_toml
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.regular_file import read_regular
 
@@ -78,8 +79,8 @@ def parse(path: Path, content: bytes) -> tuple[str, dict[str, Any]]:
         UsageError: with line and column where it stops being TOML.
     """
     try:
-        text = content.decode("utf-8")
-        return text, tomllib.loads(text)
+        text = content.decode("utf-8-sig")
+        return text, foreign_toml.loads(text)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise UsageError("not UTF-8", where=f"{path}:{line}") from error

@@ -1,7 +1,6 @@
 """``stitch verify``: the Verifier alone, on any candidate, against a reference."""
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from stitch_tui.agents.bench import open_bench
 from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.diagnosis import Work
 from stitch_tui.agents.settings import Settings
+from stitch_tui.tools import foreign_toml
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import ExitCode, UsageError
 from stitch_tui.tools.graph import Graph, Region, region_of
@@ -132,10 +132,10 @@ def _region(candidate: Path, whole: Graph) -> Region:
     row: dict[str, Any] = {}
     try:
         if candidate.resolve().parent.name == "kernels" and plan.is_file():
-            rows = tomllib.loads(plan.read_text(encoding="utf-8")).get("subtask", [])
+            rows = foreign_toml.loads(plan.read_text(encoding="utf-8")).get("subtask", [])
             row = next((r for r in rows if r.get("kernel") == f"kernels/{candidate.name}"), {})
         region = region_of(whole, row.get("nodes", whole.node))
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise UsageError(
             "the candidate's nodes are not in this reference",
             where=str(plan if row else candidate),

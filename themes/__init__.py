@@ -84,7 +84,7 @@ def read(path: Path) -> Palette:
         raise InvalidTheme(f"{path.name}: not a regular file")
     try:
         data = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidTheme(f"{path.name}: {error}") from error
     name = data.pop("name", path.stem)
     label, dark, ansi = data.pop("label", ""), data.pop("dark", True), data.pop("ansi", False)

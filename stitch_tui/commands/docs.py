@@ -9,7 +9,7 @@ import typer
 
 from stitch_tui.commands.output import Json, say, say_json, table
 from stitch_tui.plain_text import printable
-from stitch_tui.tools.errors import StitchError
+from stitch_tui.tools.errors import StitchError, UsageError
 
 if TYPE_CHECKING:
     from stitch_tui.agents.settings import Settings
@@ -54,6 +54,8 @@ def add(
 
     A URL is fetched now and never again, unless you add it again.
     """
+    if not path:
+        raise UsageError("name a file, a folder or a URL")
     url = path if "://" in path else ""
     if url:
         from stitch_tui.tools.docs.fetch import fetched

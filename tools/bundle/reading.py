@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from stitch_tui.tools import foreign_toml
 from stitch_tui.tools.bundle.contents import ReferenceSource
 from stitch_tui.tools.bundle.plan_file import FORMAT
 from stitch_tui.tools.errors import UsageError
@@ -96,7 +97,7 @@ def _load(folder: Path) -> dict[str, bytes]:
 
 def _plan(files: Files, where: str) -> dict[str, Any]:
     try:
-        plan = tomllib.loads(_text(files, "plan.toml", where))
+        plan = foreign_toml.loads(_text(files, "plan.toml", where))
     except tomllib.TOMLDecodeError as error:
         raise _broken("plan.toml", where, str(error)) from error
     if (version := plan.get("format")) != FORMAT:

@@ -15,7 +15,7 @@ from stitch_tui.tools.docs.sources import SourceFile
 from stitch_tui.tools.docs.store import SCHEMA, Row, Store
 from stitch_tui.tools.docs.vectors import Embedder, described
 from stitch_tui.tools.docs.words import words
-from stitch_tui.tools.errors import EnvironmentFault
+from stitch_tui.tools.errors import EnvironmentFault, StitchError
 from stitch_tui.tools.locks import acquire, try_lock
 
 Emit = Callable[[str, dict[str, Any]], None]
@@ -157,8 +157,11 @@ class Index:
                     read.add(path)
             except OSError as error:
                 unread.append(f"{path}: {error.strerror or error}")
-            except EnvironmentFault as fault:
-                unread.append(f"{path}: {fault}")
+            except StitchError as fault:
+                unread.append(str(fault) if fault.where == path else f"{path}: {fault}")
+            except Exception as fault:  # whatever a foreign file does to its parser costs that file alone
+                why = " ".join(f"{type(fault).__name__}: {fault}".split())[:200]
+                unread.append(f"{path}: it cannot be read: {why}")
             if number % PROGRESS_FILES == 0 or number == len(files):
                 emit("progress", {"done": number, "of": len(files), "chunks": len(rows)})
         if fresh and not rows:

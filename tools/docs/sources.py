@@ -72,7 +72,9 @@ class SourceFile:
 
         Raises:
             OSError: it cannot be read.
+            UsageError: its name is no text.
         """
+        _require_text(self.path)
         about = "\0".join((self.source, self.library, self.version, self.licence))
         return hashlib.sha256(about.encode() + self.path.read_bytes()).hexdigest()[:32]
 
@@ -176,6 +178,7 @@ def checked(path: Path, library: str, version: str, url: str = "") -> Added:
         raise UsageError("there is no such file or folder", where=str(path))
     if path.suffix.lower() == ".pdf":
         pdf.require()
+    _require_text(path.resolve())
     added = Added(str(path.resolve()), library, version, url)
     if path.is_file() and path.suffix.lower() not in PAGE_KINDS and path.suffix not in HEADER_KINDS:
         kinds = ", ".join(sorted(HEADER_KINDS | set(PAGE_KINDS)))
@@ -257,6 +260,14 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _require_text(path: Path) -> None:
+    """Raise for a name that is no UTF-8: the index cannot hold it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("its name is no UTF-8", where=str(path), advice="rename it") from error
 
 
 def _is_small(path: Path) -> bool:

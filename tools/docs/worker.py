@@ -73,15 +73,23 @@ def search(desk: Desk, params: Json) -> list[Json]:
 
 
 def add(desk: Desk, params: Json) -> Json:
-    """Remember a path and index it; where nothing is indexed yet, or otherwise, all the rest too."""
+    """Remember a path and index it; where nothing is indexed yet, or otherwise, all the rest too.
+
+    Of what cannot be indexed nothing is remembered: it would stand in the way of every other build.
+    """
     about = [str(params.get(name, "")) for name in ("library", "version", "url")]
     added = sources.checked(Path(params["path"]), *about)
-    sources.remember([*(one for one in sources.added_paths() if one.source != added.source), added])
-    if not desk.index.is_made_with(desk.embedder):
-        return {"source": added.source, **build(desk, params)}
-    files = sources.of_added(added)
-    built = desk.index.build(files, desk.emit, source=added.source, embedder=desk.embedder)
-    return {"source": added.source, **built}
+    before = sources.added_paths()
+    sources.remember([*(one for one in before if one.source != added.source), added])
+    try:
+        if not desk.index.is_made_with(desk.embedder):
+            return {"source": added.source, **build(desk, params)}
+        files = sources.of_added(added)
+        built = desk.index.build(files, desk.emit, source=added.source, embedder=desk.embedder)
+        return {"source": added.source, **built}
+    except Exception:
+        sources.remember(before)
+        raise
 
 
 def remove(desk: Desk, params: Json) -> Json:

@@ -16,6 +16,7 @@ from stitch_tui.agents import journal, plan_file
 from stitch_tui.agents.events import Decision, Warned
 from stitch_tui.agents.state import SubtaskState
 from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.regular_file import LARGEST_SOURCE_BYTES
 
 
 def plan_of(project: Project) -> Path:
@@ -106,17 +107,24 @@ def test_what_cannot_be_done_is_said_and_the_file_left_alone(project: Project) -
     until(engine, of_type("warning"))
     path.write_text(tomli_w.dumps({"subtask": [{"id": "s77", "title": "x"}]}))
     until(engine, of_type("warning"))
+    path.write_text("a = " + "[" * 5000)
+    until(engine, of_type("warning"))
+    path.write_bytes(b"#" * (LARGEST_SOURCE_BYTES + 1))
+    until(engine, of_type("warning"))
+    assert path.stat().st_size > LARGEST_SOURCE_BYTES, "a person's, whatever it is"
     path.unlink()
     when(path, path.is_file)
     write(path, lambda plan: plan["subtask"].append({"title": "again", "nodes": nodes}))
     until(engine, of_type("warning"))
-    texts = said(project, Warned)[-4:]
-    assert [text.split(":")[0] for text in texts] == ["plan.toml"] * 4
+    texts = said(project, Warned)[-6:]
+    assert [text.split(":")[0] for text in texts] == ["plan.toml"] * 6
     assert "Expected" in texts[0] or "Invalid" in texts[0]
     assert "subtask.0.title" in texts[1]
     assert "no subtask s77" in texts[2]
-    assert "new: again" in texts[3]
-    assert "belongs to" in texts[3]
+    assert "nested too deeply" in texts[3]
+    assert "more than" in texts[4]
+    assert "new: again" in texts[5]
+    assert "belongs to" in texts[5]
     assert len(project.session.subtasks) == len(plan_file.read(path.read_bytes()).rows) - 1
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import os
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -165,6 +166,33 @@ def test_the_pages_of_a_pdf_are_passages_with_their_number(toolkit: Path, tmp_pa
     first, *_ = index.search("swizzled", limit=5, library="guide")
     assert (first["file"], first["anchor"], first["name"]) == (str(path), "page=2", "Launching")
     assert "swizzled tiles" in first["text"]
+
+
+def test_a_file_that_no_parser_gets_through_costs_itself_alone(toolkit: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Swizzle\n\nXor the column.\n")
+    (folder / "odd.html").write_text("<p>before</p><![odd[x]]>")
+    (folder / os.fsdecode(b"\xff.md")).write_text("# No name\n\nfor a text\n")
+    index = Index(tmp_path / "docs")
+    index.folder.mkdir()
+    asked = {"path": str(folder), "library": "mine", "folders": [str(toolkit)]}
+    built = worker.add(worker.Desk(index, lambda *_: None, None), asked)
+    assert [Path(line.partition(":")[0]).name for line in built["unread"]] == ["odd.html", "\udcff.md"]
+    assert index.search("xor column", limit=1, library="mine")
+    with pytest.raises(UsageError, match="no UTF-8"):
+        sources.checked(folder / os.fsdecode(b"\xff.md"), "", "")
+
+
+def test_what_could_not_be_indexed_is_not_remembered(
+    toolkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.md").write_text("# Swizzle\n\nXor the column.\n")
+    index = Index(tmp_path / "none" / "docs")  # there is no such folder to write it to
+    asked = {"path": str(tmp_path / "mine.md"), "folders": [str(toolkit)]}
+    with pytest.raises((OSError, StitchError)):
+        worker.add(worker.Desk(index, lambda *_: None, None), asked)
+    assert sources.added_paths() == []
 
 
 def test_a_fetched_page_is_listed_and_removed_by_its_address(
