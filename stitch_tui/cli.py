@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -82,16 +82,17 @@ def _open_streams() -> None:
 
 def _delivered(code: int) -> int:
     """The exit code, once what was printed has left: a reader may go away, a full disk is an error."""
-    error = _refusal()
+    error = _refusal(sys.stdout)
+    _refusal(sys.stderr)  # else the interpreter ends with a code of its own
     return code if error is None or isinstance(error, BrokenPipeError) else code or _undelivered(error)
 
 
-def _refusal() -> OSError | None:
-    """Why what was printed cannot leave; then nothing is printed any more."""
+def _refusal(stream: TextIO) -> OSError | None:
+    """Why what was printed cannot leave; then nothing is printed there any more."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return error
     return None
 
@@ -210,7 +211,7 @@ def _run_first(words: list[str]) -> list[str]:
 def _report(error: Exception, debug: bool) -> int:
     """Say what went wrong on one line; the exit code."""
     if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
-        _refusal()
+        _refusal(sys.stdout)
         return _undelivered(error)
     if debug:
         typer.echo(redacted("".join(traceback.format_exception(error))), err=True, nl=False)

@@ -1,6 +1,7 @@
 """Regions and whole programs evaluated in the judge: equal to the module, without side effects."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def get_inputs():
 
 
 def open_task(folder: Path, source: str, **options: Any) -> Task:
-    (folder / "model.py").write_text(source)
-    return Task(Reference.open(Options(folder, "model.py", **options)))
+    own = Path(tempfile.mkdtemp(dir=folder))  # Python may keep what it compiled of a file of the same size
+    (own / "model.py").write_text(source)
+    return Task(Reference.open(Options(own, "model.py", **options)))
 
 
 @pytest.fixture(scope="module")
