@@ -10,8 +10,7 @@ from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.route import outcome, twin
 from stitch_tui.agents.state import Subtask, SubtaskState
-from stitch_tui.tools.baselines import target_of
-from stitch_tui.tools.bench import Bench, OnEvent
+from stitch_tui.tools.bench import Bench, OnEvent, target_of
 from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, JudgeKilled
 from stitch_tui.tools.graph import Graph, region_of

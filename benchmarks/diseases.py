@@ -24,6 +24,7 @@ from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.diagnosis import diagnose
 from stitch_tui.agents.state import Disease
 from stitch_tui.tools import process, reference
+from stitch_tui.tools.bench import target_of
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.gpu import devices
 from stitch_tui.tools.graph import Graph, region_of
@@ -172,7 +173,7 @@ async def prepared(stack: AsyncExitStack, cuda: Cuda, case: Case, folder: Path) 
 async def examined(case: Case, kernel: Kernel, record: Path | None) -> dict[str, Any]:
     """One kernel, profiled as the Verifier does it."""
     region = region_of(kernel.graph, kernel.graph.node)
-    target = {"kind": "region", "region": region.model_dump(mode="json")}
+    target = target_of(region)
     profile = await profiled(kernel.bench, target, kernel.source, kernel.build)
     assert profile is not None
     found = diagnose(profile, work_of(kernel.graph, region))

@@ -26,7 +26,7 @@ from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.roles import work_of
 from stitch_tui.agents.diagnosis import Diagnosis, diagnose
 from stitch_tui.tools import reference
-from stitch_tui.tools.bench import Bench, Cuda, Json
+from stitch_tui.tools.bench import Bench, Cuda, Json, target_of
 from stitch_tui.tools.gpu import devices
 from stitch_tui.tools.graph import Graph, Region, region_of
 from stitch_tui.tools.judge import Judge
@@ -195,7 +195,7 @@ async def mended(patient: Patient, treatment: Treatment) -> Json:
 
 
 async def examined(patient: Patient, version: Version) -> Profile:
-    target = {"kind": "region", "region": patient.region.model_dump(mode="json")}
+    target = target_of(patient.region)
     profile = await profiled(patient.bench, target, version.source, version.build)
     assert profile
     assert time_us(profile), profile.why

@@ -17,6 +17,7 @@ from typing import Any
 import provenance
 
 from stitch_tui.tools import reference
+from stitch_tui.tools.bench import target_of
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.gpu import devices
 from stitch_tui.tools.graph import Region, region_of
@@ -224,7 +225,7 @@ async def of_library(
     build = await build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache)
     if not build.ok:
         return {"case": name, "kernels": [], "why": build.diagnostics[0].message}
-    target = {"kind": "region", "region": region.model_dump(mode="json")}
+    target = target_of(region)
     found = await sanitized(bench, target, source, build)
     if logs and found.logs:
         logs.mkdir(parents=True, exist_ok=True)
@@ -264,7 +265,7 @@ async def examined(
     assert cuda
     build = await build_cuda(source, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache)
     assert build.ok, build.diagnostics
-    target = {"kind": "region", "region": region.model_dump(mode="json")}
+    target = target_of(region)
     found = await sanitized(bench, target, source, build)
     if logs and found.logs:
         for tool in (case.tool,) if case.tool else found.logs:

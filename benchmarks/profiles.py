@@ -25,7 +25,7 @@ from stitch_tui.agents.bench import OpenBench, open_bench
 from stitch_tui.agents.builtin.coder import BuiltinCoder
 from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.settings import Settings
-from stitch_tui.tools.bench import Bench, Json
+from stitch_tui.tools.bench import Bench, Json, target_of
 from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.judge import BOOT
@@ -108,7 +108,7 @@ class Example:
 
     @property
     def target(self) -> Json:
-        return {"kind": "region", "region": self.region.model_dump(mode="json")}
+        return target_of(self.region)
 
     @property
     def machine(self) -> Json:

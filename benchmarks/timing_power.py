@@ -28,7 +28,7 @@ from typing import Any
 import provenance
 
 from stitch_tui.tools import launches, reference
-from stitch_tui.tools.bench import Bench, Cuda
+from stitch_tui.tools.bench import Bench, Cuda, target_of
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.gpu import devices
 from stitch_tui.tools.graph import region_of
@@ -116,7 +116,7 @@ async def measured(seconds: float, most: int, keep: Callable[[dict[str, Any]], A
             await reference.open_reference(judge, options)
             graph = (await reference.graph(judge)).graph
             region = region_of(graph, graph.node)
-            target = {"kind": "region", "region": region.model_dump(mode="json")}
+            target = target_of(region)
             cuda = Cuda(gpu.name, gpu.arch, toolkit, folder / "builds", uuid=gpu.uuid)
             courts[name] = Court(Bench(judge, None, python=sys.executable, cuda=cuda), target, folder)
         try:

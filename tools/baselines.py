@@ -5,12 +5,6 @@ from contextlib import asynccontextmanager, suppress
 
 from stitch_tui.tools.bench import CHECK_SECONDS, Bench, Json, OnEvent
 from stitch_tui.tools.errors import StitchError
-from stitch_tui.tools.graph import Region
-
-
-def target_of(region: Region) -> Json:
-    """A region as the judge's methods take it."""
-    return {"kind": "region", "region": region.model_dump(mode="json")}
 
 
 @asynccontextmanager

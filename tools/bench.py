@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.graph import Region
 from stitch_tui.tools.lease import Lease
 from stitch_tui.tools.toolkit import Toolkit
 from stitch_tui.tools.verdict import Build
@@ -17,6 +18,11 @@ OnEvent = Callable[[str, Json], None]
 CHECK_SECONDS = 1800.0
 """For one call of the judge: the trials of one stage together."""
 BUILD_SECONDS = 180.0
+
+
+def target_of(region: Region) -> Json:
+    """A region as the judge's methods take it; a whole program is ``{"kind": "program"}``."""
+    return {"kind": "region", "region": region.model_dump(mode="json")}
 
 
 class JudgeCall(Protocol):

@@ -29,6 +29,11 @@ async def is_still_right(bench: Bench, target: Json, name: str, hollow: str, run
             runner = launches.emulated(bench.emulator, build, order=0, deadline_s=bench.deadline_s)
         if not build.ok:
             return None
-        params = {"target": target, "runner": runner, "trials": TRIALS}
-        report = await unless_killed(lambda: bench.judge.call("check", params, timeout=CHECK_SECONDS))
+        return await is_right(bench, target, runner, TRIALS)
+
+
+async def is_right(bench: Bench, target: Json, runner: Json, trials: Json) -> bool:
+    """Does a candidate that should fail those trials pass them, one at least?"""
+    params = {"target": target, "runner": runner, "trials": trials}
+    report = await unless_killed(lambda: bench.judge.call("check", params, timeout=CHECK_SECONDS))
     return bool(report["category"] == Category.CORRECT and report["trials"])

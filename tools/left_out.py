@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from stitch_tui.tools import launches, scratch
-from stitch_tui.tools.bench import BUILD_SECONDS, CHECK_SECONDS, Bench, Json
+from stitch_tui.tools.bench import BUILD_SECONDS, Bench, Json
 from stitch_tui.tools.bundle.emulation import emulated
-from stitch_tui.tools.killed import unless_killed
-from stitch_tui.tools.verdict import Category
+from stitch_tui.tools.hollow import is_right
 
 STUB = """\
 #include "stitch.h"
@@ -52,6 +51,4 @@ async def is_right_without(
             ready = await emulated(sources, bench.emulator, Path(folder), timeout=BUILD_SECONDS)
             environment = ready.environment
         runner = launches.module(bench, copy / module.name, environment)
-        params = {"target": target, "runner": runner, "trials": TRIALS}
-        report = await unless_killed(lambda: bench.judge.call("check", params, timeout=CHECK_SECONDS))
-    return bool(report["category"] == Category.CORRECT and report["trials"])
+        return await is_right(bench, target, runner, TRIALS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.tools import launches, reference, scratch
-from stitch_tui.tools.bench import Json
+from stitch_tui.tools.bench import Json, target_of
 from stitch_tui.tools.build import build_cuda
 from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.errors import EnvironmentFault
@@ -146,7 +146,7 @@ async def _timed(bench: Bench, graph: Graph, folder: Path) -> list[Row]:
         build = await build_cuda(path, arch=cuda.arch, toolkit=cuda.toolkit, cache=cuda.cache)
         runners[name] = launches.on_gpu(bench, build)
     params = {
-        "target": {"kind": "region", "region": region_of(graph, graph.node).model_dump(mode="json")},
+        "target": target_of(region_of(graph, graph.node)),
         "runner": runners["once"],
         "rivals": {"again": runners["once"], "slower": runners["twice"]},
         "options": {"baselines": []},

@@ -10,8 +10,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from stitch_tui.tools.baselines import target_of
-from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent
+from stitch_tui.tools.bench import Bench, Cuda, Json, OnEvent, target_of
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.kernel_verification import KernelVerification
 from stitch_tui.tools.program_verification import ProgramVerification

@@ -83,7 +83,7 @@ class Channel:
         start_s: float = START_SECONDS,
         wait: bool = True,
     ) -> None:
-        self._start_s, self._resting = start_s, False
+        self._start_s = start_s
         self.deadline_s, self.protections = (
             deadline_s,
             ["own session", "scrubbed environment", "file size limit"],
@@ -110,14 +110,11 @@ class Channel:
 
     def rest(self) -> None:
         """Stop its processes until `go_on`, wherever they are; they leave the GPU to others meanwhile."""
-        self._resting = True
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Let stopped processes go on."""
-        if self._resting:
-            self._resting = False
-            self._signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -349,7 +346,7 @@ class Channel:
             self._socket.settimeout(0.5)
             self._socket.sendall(b"quit\n")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0 if self._resting else patience_s)
+            self._process.wait(patience_s)
         self._kill()
         self._socket.close()
         self._output.close()

@@ -16,7 +16,7 @@ from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.samples import SETS
 from stitch_tui.tools.worker.session import Session
-from stitch_tui.tools.worker.target import target_of
+from stitch_tui.tools.worker.target import Target, target_of
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.timed_rig import TimedRig
 
@@ -89,6 +89,15 @@ def test_a_dishonest_or_broken_module_is_named(
     assert words in report["findings"][0]["message"]
 
 
+def timed(session: Session, source: Path) -> tuple[Target, list[torch.Tensor], TimedRig]:
+    """The program as a target, a draw of its inputs at full size, and a rig for the module."""
+    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
+    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
+    rig.arguments = module.arguments(FULL)
+    return target, tensors, rig
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cold", [True, False])
 def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
@@ -96,10 +105,7 @@ def test_every_launch_of_a_burst_finds_the_buffers_as_they_were_given(
 ) -> None:
     source = tmp_path / "model_new.py"
     source.write_text(MODEL.format(name="ModelNew", body=BODY))
-    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
-    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
-    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
-    rig.arguments = module.arguments(FULL)
+    target, tensors, rig = timed(session, source)
     try:
         rig.prepare(tensors, target.evaluate(tensors, "own"), sets=2)
         assert len(rig.burst(5, cold=cold).times_us) == 5
@@ -130,10 +136,7 @@ def test_a_result_kept_from_another_timed_launch_is_wrong(
         "\n        return self.kept[key].clone()"
     )
     source.write_text(MODEL.format(name="ModelNew", body=body + keeps))
-    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
-    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
-    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
-    rig.arguments = module.arguments(FULL)
+    target, tensors, rig = timed(session, source)
     wrong = 0
     try:
         rig.prepare(tensors, target.evaluate(tensors, "own"), sets=4)
@@ -156,10 +159,7 @@ def test_a_module_may_return_the_same_memory_at_every_timed_launch(session: Sess
         "\n        return self.result.copy_(torch.relu(self.norm(self.layer(x))) * scale)"
     )
     source.write_text(MODEL.format(name="ModelNew", body=reuses))
-    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
-    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
-    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
-    rig.arguments = module.arguments(FULL)
+    target, tensors, rig = timed(session, source)
     try:
         rig.prepare(tensors, target.evaluate(tensors, "own"), sets=3)
         rig.burst(3, cold=True)
@@ -174,10 +174,7 @@ def test_a_module_may_return_the_same_memory_at_every_timed_launch(session: Sess
 def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path) -> None:
     source = tmp_path / "model_new.py"
     source.write_text(MODEL.format(name="ModelNew", body="torch.allclose = None\n        " + BODY))
-    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
-    tensors = [t.contiguous() for t in target.draw(FULL, 1)]
-    rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
-    rig.arguments = module.arguments(FULL)
+    target, tensors, rig = timed(session, source)
     try:
         rig.prepare(tensors, target.evaluate(tensors, "own"))
         with pytest.raises(CandidateFault, match="allclose was replaced, in a timed launch"):
