@@ -75,7 +75,7 @@ def tables(system: SystemProfile) -> Iterator[tuple[str, Rows]]:
 def evidence_sentence(trace: Trace) -> str:
     """Who traced, and why nobody better did."""
     if trace.system is None:
-        return f"no trace: {one_line(trace.why) or 'nobody looked'}"
+        return f"no trace: {one_line(trace.why) or 'none was asked for'}"
     return f"traced by {trace.evidence}" + (f", as {one_line(trace.why)}" if trace.why else "")
 
 
