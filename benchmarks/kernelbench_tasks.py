@@ -2,8 +2,8 @@
 
 ``python benchmarks/kernelbench_tasks.py --kernelbench CHECKOUT --out FOLDER [--tasks 'level1/1_*' ...]``.
 CHECKOUT holds ``KernelBench/level1/*.py``; it is the user's, nothing of it is kept here.  One JSON a task
-goes to FOLDER; a task that has one is not run again.  All of them together are
-``benchmarks/results/kernelbench_emulator.json`` or ``..._cuda.json``, which `kernelbench_table` shows.
+goes to FOLDER; a task that has one is not run again, nor one that the results say was correct.  All of them
+together are ``results/kernelbench_emulator.json`` or ``..._cuda.json``, which `kernelbench_table` shows.
 """
 
 import argparse
@@ -63,9 +63,19 @@ def main() -> None:
     if not tasks:
         parser.error(f"no task matches below {root}")
     options.out.mkdir(parents=True, exist_ok=True)
+    take_up(provenance.RESULTS / f"kernelbench_{options.device}.json", options.out)
     asyncio.run(run_all(tasks, options))
     results = [json.loads(p.read_text()) for p in sorted(options.out.glob("*.json"))]
     provenance.write(f"kernelbench_{options.device}", summary(results, options.device))
+
+
+def take_up(results: Path, out: Path) -> None:
+    """Records of the tasks that earlier runs found correct, where `out` has none."""
+    known = json.loads(results.read_text())["results"] if results.exists() else []
+    for result in known:
+        record = out / f"{result['task']}.json"
+        if result.get("correct") and not record.exists():
+            record.write_text(json.dumps(result, indent=1))
 
 
 async def run_all(tasks: list[Path], options: argparse.Namespace) -> None:
