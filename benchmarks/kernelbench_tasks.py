@@ -2,8 +2,9 @@
 
 ``python benchmarks/kernelbench_tasks.py --kernelbench CHECKOUT --out FOLDER [--tasks 'level1/1_*' ...]``.
 CHECKOUT holds ``KernelBench/level1/*.py``; it is the user's, nothing of it is kept here.  One JSON a task
-goes to FOLDER; a task that has one is not run again, nor one that the results say was correct.  All of them
-together are ``results/kernelbench_emulator.json`` or ``..._cuda.json``, which `kernelbench_table` shows.
+goes to FOLDER; a task that has one is not run again, nor (without ``--again``) one that the results say was
+correct.  All together are ``results/kernelbench_emulator.json`` or ``..._cuda.json``; `kernelbench_table`
+shows them.
 """
 
 import argparse
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tasks", nargs="*", default=VARIED, help="patterns below KernelBench/")
     parser.add_argument("--device", default="emulator", choices=("emulator", "cuda"))
+    parser.add_argument("--again", action="store_true", help="also what the results say was correct")
     parser.add_argument("--jobs", type=int, default=1, help="tasks side by side; they lease the GPU")
     parser.add_argument("--iterations", type=int, default=4, help="attempts for each subtask")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one task")
@@ -63,7 +65,8 @@ def main() -> None:
     if not tasks:
         parser.error(f"no task matches below {root}")
     options.out.mkdir(parents=True, exist_ok=True)
-    take_up(provenance.RESULTS / f"kernelbench_{options.device}.json", options.out)
+    if not options.again:
+        take_up(provenance.RESULTS / f"kernelbench_{options.device}.json", options.out)
     asyncio.run(run_all(tasks, options))
     results = [json.loads(p.read_text()) for p in sorted(options.out.glob("*.json"))]
     provenance.write(f"kernelbench_{options.device}", summary(results, options.device))
