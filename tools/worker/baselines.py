@@ -86,8 +86,8 @@ class Baselines:
 
     def close(self) -> None:
         """End them all."""
-        while self._targets:
-            self._end(self._targets.popitem()[1])
+        self._end(*self._targets.values())
+        self._targets.clear()
         self._arena.close()
 
     def _wait_for(self, channel: Channel) -> None:
@@ -113,7 +113,11 @@ class Baselines:
             wait=False,
         )
 
-    def _end(self, channels: dict[str, Channel]) -> None:
-        for channel in channels.values():
+    def _end(self, *targets: dict[str, Channel]) -> None:
+        """All of them at once: each waits for the GPU to give up what it holds."""
+        channels = [channel for target in targets for channel in target.values()]
+        for channel in channels:
+            channel.kill()
+        for channel in channels:
             self._ready.pop(channel, None)
             channel.close(patience_s=0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .candidate_fault import CandidateFault
-from .distributions import EXACT
+from .distributions import EXACT, generator
 from .examination import Examination
 
 EXACT_BELOW = {torch.float32: 1 << 24, torch.float16: 1 << 11, torch.bfloat16: 1 << 8}
@@ -62,12 +62,11 @@ def exact_integers(exam: Examination, variant: str) -> None:
 
 def _integers(base: list[Tensor], activations: list[bool], seed: int) -> list[Tensor] | None:
     """-4 to 4 for activations, -2 to 2 for state; None when an operand is not of a dtype for it."""
-    generator = torch.Generator().manual_seed(seed)
     drawn = []
-    for tensor, activation in zip(base, activations, strict=True):
+    for place, (tensor, activation) in enumerate(zip(base, activations, strict=True)):
         if tensor.dtype not in EXACT_BELOW:
             return None
-        most = 4 if activation else 2
-        values = torch.randint(-most, most + 1, tuple(tensor.shape), generator=generator)
-        drawn.append(values.to(device=tensor.device, dtype=tensor.dtype))
+        most, numbers = 4 if activation else 2, generator(tensor, seed + place)
+        values = torch.randint(-most, most + 1, tensor.shape, generator=numbers, device=tensor.device)
+        drawn.append(values.to(tensor.dtype))
     return drawn

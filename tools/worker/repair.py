@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .distributions import generator
 from .faults import Fault
 from .reference import Reference
 from .template import Template, tensor_leaves
@@ -23,20 +24,14 @@ def repaired_state(reference: Reference, args: Sequence[Any], seed: int) -> dict
     Args:
         args: forward's arguments, on which BatchNorm's statistics are calibrated.
     """
-    generator = torch.Generator().manual_seed(seed)
-    state = {name: _drawn(name, value, generator) for name, value in reference.parameters.items()}
+    parameters = enumerate(reference.parameters.items())
+    state = {name: _drawn(name, value, seed + place) for place, (name, value) in parameters}
     return state | _calibrated(reference, args, state)
 
 
 def signed_inputs(tensors: Sequence[Tensor], seed: int) -> list[Tensor]:
     """Floating tensors drawn from N(0, 1), same shape, dtype and device; the others as they are."""
-    generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randn(tuple(t.shape), generator=generator).to(device=t.device, dtype=t.dtype)
-        if t.is_floating_point()
-        else t
-        for t in tensors
-    ]
+    return [_normal(t, seed + place) if t.is_floating_point() else t for place, t in enumerate(tensors)]
 
 
 def with_inputs(args: Sequence[Any], tensors: Sequence[Tensor]) -> list[Any]:
@@ -49,10 +44,15 @@ def signed_arguments(args: Sequence[Any], seed: int) -> list[Any]:
     return with_inputs(args, signed_inputs(tensor_leaves(list(args)), seed))
 
 
-def _drawn(name: str, value: Tensor, generator: torch.Generator) -> Tensor:
+def _normal(like: Tensor, seed: int) -> Tensor:
+    drawn = torch.randn(like.shape, generator=generator(like, seed), device=like.device)
+    return drawn.to(like.dtype)
+
+
+def _drawn(name: str, value: Tensor, seed: int) -> Tensor:
     if not value.is_floating_point() or not value.numel():
         return value
-    noise = torch.randn(tuple(value.shape), generator=generator).to(device=value.device, dtype=value.dtype)
+    noise = _normal(value, seed)
     if value.dim() >= 2:
         return noise * math.sqrt(2.0 / max(1, value[0].numel()))
     gain = name.rpartition(".")[2] in ("weight", "gamma", "scale", "gain")
