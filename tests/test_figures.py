@@ -21,3 +21,9 @@ def test_the_tables_of_kernelbench_are_made_from_the_results() -> None:
     command = [sys.executable, "benchmarks/kernelbench_table.py"]
     made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert shown == made.rstrip("\n")
+
+
+def test_every_benchmark_is_named_where_a_reader_looks_for_it() -> None:
+    shown = (ROOT / "benchmarks" / "README.md").read_text()
+    scripts = [path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()]
+    assert [path.name for path in scripts if path.stem not in shown] == []
