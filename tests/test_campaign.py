@@ -64,11 +64,13 @@ async def started_and_stopped() -> int:
         *(sys.executable, "-c", endless, deaf), stdout=say, start_new_session=True
     )
     os.close(say)
-    pid = int(os.read(hear, 64))
+    said = b""
+    while not said.endswith(b"\n"):
+        said += os.read(hear, 64)
     await stopped(process)
     assert os.read(hear, 64) == b""  # nobody holds its other end
     os.close(hear)
-    return pid
+    return int(said)
 
 
 def running(pid: int) -> bool:
