@@ -1,8 +1,11 @@
-"""What all tests share: deterministic properties, and one cache of builds for the emulator.
+"""What all tests share: deterministic properties, bytecode, and one cache of builds for the emulator.
 
-Property tests have no deadline: the machine may be busy.
+Property tests have no deadline: the machine may be busy.  Bytecode is kept even where the environment says
+not to: else each of some hundred processes that tests start would compile the whole package first.
 """
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +13,9 @@ import pytest
 from hypothesis import settings
 
 from stitch_tui.tools.emulator import Emulator
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("stitch", deadline=None, derandomize=True)
 settings.load_profile("stitch")

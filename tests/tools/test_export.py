@@ -341,3 +341,17 @@ def test_on_a_gpu_a_convolution_s_bias_stands_apart(transposed: bool) -> None:
         torch.testing.assert_close(apart.module()(x), layer(x))
     alone = torch.export.export(layer, (x[0],)).run_decompositions(table)  # no batch: it stays whole
     assert len([node for node in alone.graph.nodes if node.op == "call_function"]) == 1
+
+
+def test_pytorch_lists_its_operators_once_for_all_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    internals, listed = torch._export.utils, []
+    monkeypatch.setattr(internals, "_materialize_cpp_cia_ops", lambda: listed.append(1))
+    before = internals._materialize_cpp_cia_ops
+    with decompositions.operators_listed_once():
+        internals._collect_all_valid_cia_ops()
+        internals._collect_all_valid_cia_ops()
+    assert len(listed) == 1
+    assert internals._materialize_cpp_cia_ops is before, "operators that are registered later are seen"
+    monkeypatch.delattr(internals, "_materialize_cpp_cia_ops")
+    with decompositions.operators_listed_once():
+        assert not hasattr(internals, "_materialize_cpp_cia_ops")

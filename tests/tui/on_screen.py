@@ -26,6 +26,13 @@ async def finished(app: App[None], *groups: str) -> None:
         await app.workers.wait_for_complete(working)
 
 
+async def fed(pilot: Pilot[None]) -> None:
+    """Wait until the session's screen is there and has read what its feed has."""
+    while not pilot.app.screen.is_mounted:
+        await pilot.pause()
+    await finished(pilot.app, "feed")
+
+
 async def pressed(pilot: Pilot[None], *keys: str) -> None:
     """Press keys and wait until each has come to its end."""
     app = pilot.app

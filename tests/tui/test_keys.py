@@ -31,6 +31,13 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
     asyncio.run(coroutine)
 
 
+async def told(screen: Shown, count: int) -> None:
+    """Wait until the engine was told so many commands and no key is held back."""
+    while len(screen.engine.told) < count or screen.app._held:
+        await screen.pilot.pause()
+    await screen.pilot.pause()
+
+
 PRESSED: list[tuple[str, str, list[object]]] = [
     ("a", "s05", [Decide(subtask="s05", generation=0)]),
     ("A y", "s05", [Decide(generation=0)]),
@@ -107,7 +114,7 @@ def test_keys_in_a_burst_behind_a_redirect_are_its_text() -> None:
             await screen.drawn()
             for key in ("R", *"oasxp", "enter"):
                 screen.app.post_message(events.Key(key, key if len(key) == 1 else "\r"))
-            await screen.pilot.pause(0.3)
+            await told(screen, 1)
             assert screen.engine.told == [Redirect(subtask="s03", text="oasxp", now=True, generation=0)]
             assert not screen.screen.form.is_open
             assert not screen.screen.asks.asking
@@ -122,12 +129,12 @@ def test_enter_does_not_overtake_the_letters_before_it() -> None:
             screen.screen.planner.choose("s03")
             await screen.drawn()
             typed = "one warp a row, no shared memory"
-            for _ in range(3):
+            for count in range(1, 4):
                 for key in ("R", *typed, "enter", "escape"):
                     character = {"enter": "\r", "escape": None}.get(key, key)
                     screen.app.post_message(events.Key(key, character))
                     await asyncio.sleep(0)  # the next one arrives while this one climbs
-                await screen.pilot.pause(0.3)
+                await told(screen, count)
             assert [command.text for command in screen.engine.told] == [typed] * 3  # type: ignore[union-attr]
 
     run(flood())

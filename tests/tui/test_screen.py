@@ -44,8 +44,14 @@ LOOKS = [
 ]
 
 
+QUICK = ((USUAL, ""), (NARROW, ""), (SHORT, "coder"), (USUAL, "verifier"), (SHORT, "form"), (SHORT, "table"))
+"""Each pane, the widest and the narrowest arrangement; the same at other sizes is slow."""
+
+
 @pytest.mark.parametrize(
-    ("size", "name", "keys"), LOOKS, ids=["x".join(map(str, size)) + name for size, name, _ in LOOKS]
+    ("size", "name", "keys"),
+    [look if look[:2] in QUICK else pytest.param(*look, marks=pytest.mark.slow) for look in LOOKS],
+    ids=["x".join(map(str, size)) + name for size, name, _ in LOOKS],
 )
 def test_the_screen_looks_as_it_did(size: tuple[int, int], name: str, keys: tuple[str, ...]) -> None:
     async def look() -> str:

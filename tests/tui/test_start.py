@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from on_screen import finished, pressed
+from on_screen import fed, finished, pressed
 from shown_sessions import SESSION, emulated, in_progress, numbered
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
@@ -100,7 +100,7 @@ def test_a_session_is_shown_and_left_for_the_list_again(
                 await pressed(pilot, *keys)
                 there = pilot.app.screen
                 assert isinstance(there, SessionScreen)
-                await finished(pilot.app, "feed")
+                await fed(pilot)
                 assert not there.steerable
                 await pressed(pilot, "ctrl+q")
                 await pilot.pause()

@@ -13,13 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import lancedb
 import pyarrow
-from lancedb.index import FTS
-from lancedb.query import BooleanQuery, MatchQuery, Occur
-from lancedb.table import Table
 
 from stitch_tui.tools.atomic_write import replace_file
+from stitch_tui.tools.docs.lance import FTS, BooleanQuery, MatchQuery, Occur, Table, lancedb
 from stitch_tui.tools.errors import EnvironmentFault
 
 SCHEMA = 2

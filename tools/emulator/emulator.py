@@ -64,6 +64,7 @@ class Emulator:
         self.nvcc = shutil.which("nvcc")
         self.cache = BuildCache(cache)
         self._tools: Toolchain | None = None
+        self._ptx: PtxFrontEnd | None = None
 
     async def build(
         self, source: Path, mode: Mode, *, front_end: FrontEnd | str = "auto", timeout: float = 120.0
@@ -138,8 +139,9 @@ class Emulator:
             return [source]
         if not self.nvcc:
             raise EnvironmentFault("the ptx front end needs nvcc", advice="use the source front end")
-        ptx: Compiler = await PtxFrontEnd.found(tools, self.nvcc)
-        return [ptx] if wanted == FrontEnd.PTX else [source, ptx]
+        if self._ptx is None:
+            self._ptx = await PtxFrontEnd.found(tools, self.nvcc)
+        return [self._ptx] if wanted == FrontEnd.PTX else [source, self._ptx]
 
     async def _build(self, compiler: Compiler, sources: Sources, mode: Mode, timeout: float) -> Build:
         key = key_of(compiler.kind, mode, compiler.identity(mode), _contents(HERE, ABI), sources.sha256)

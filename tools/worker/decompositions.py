@@ -1,9 +1,12 @@
 """Composite operators that the graph shows as the simpler ones they are made of."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch._export.utils
 
 Tensor = torch.Tensor
 
@@ -30,13 +33,38 @@ def table(device: torch.device) -> dict[Any, Callable[..., Any]]:
         device: on a GPU PyTorch itself adds a convolution's bias by a kernel of its own, so the graph shows
             that it can join what follows.
     """
-    known = torch.export.default_decompositions()
-    aten = torch.ops.aten
-    operators = [getattr(aten, name).default for name in _COMPOSITE]
-    return {op: known[op] for op in operators if op in known} | {
-        aten.nll_loss_nd.default: _negative_likelihood,
+    return {
+        **_by_pytorch(),
+        torch.ops.aten.nll_loss_nd.default: _negative_likelihood,
         **(_biases_apart() if device.type == "cuda" else {}),
     }
+
+
+@functools.cache
+def _by_pytorch() -> Mapping[Any, Callable[..., Any]]:
+    """PyTorch's own definitions of the composite operators: found once, as that looks at every operator."""
+    known = torch.export.default_decompositions()
+    operators = [getattr(torch.ops.aten, name).default for name in _COMPOSITE]
+    return {op: known[op] for op in operators if op in known}
+
+
+@contextmanager
+def operators_listed_once() -> Iterator[None]:
+    """Inside, PyTorch asks its dispatcher once for all composite operators.
+
+    It asks anew for each of its namespaces, some 25: half of what a small graph's export takes.  A PyTorch
+    without that function is left as it is.
+    """
+    owner, name = torch._export.utils, "_materialize_cpp_cia_ops"
+    listing = getattr(owner, name, None)
+    if listing is None:
+        yield
+        return
+    setattr(owner, name, functools.cache(listing))
+    try:
+        yield
+    finally:
+        setattr(owner, name, listing)
 
 
 def _biases_apart() -> dict[Any, Callable[..., Any]]:

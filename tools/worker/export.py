@@ -80,9 +80,10 @@ def _program(reference: Reference, args: Sequence[Any]) -> torch.export.Exported
         with torch.no_grad(), silent_logs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.export(reference.module, tuple(args), strict=False)
-            functional: torch.export.ExportedProgram = program.run_decompositions(
-                decompositions.table(reference.device)
-            )
+            with decompositions.operators_listed_once():
+                functional: torch.export.ExportedProgram = program.run_decompositions(
+                    decompositions.table(reference.device)
+                )
             return functional
     except Exception as error:  # export raises whatever the traced code provokes
         located = reference.loaded.located

@@ -46,9 +46,12 @@ LOSSES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
     "logistic": (F.binary_cross_entropy_with_logits, (_X, _Y.sigmoid())),
     "products over named dimensions": (partial(torch.einsum, "ij,kj->ik"), (_X, _Y)),
 }
+QUICK = ("cross entropy, weighted", "triplet margin", "logistic", "products over named dimensions")
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in LOSSES]
+)
 def test_a_composite_operator_is_covered_by_its_parts(name: str) -> None:
     function, operands = LOSSES[name]
     case = traced(Applied(function), *operands)

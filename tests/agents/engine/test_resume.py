@@ -9,13 +9,13 @@ from stitch_tui.agents import events, journal
 from stitch_tui.tools.iteration import Kind, Outcome
 
 KILLS = [
-    ("session.started", 1),
     ("written", 1),
-    ("verdict", 1),
     ("moved", 1),
 ]
 """Event and its count, in a run of two subtasks and the program; the fourth commit seals."""
 MORE_KILLS = [
+    ("session.started", 1),
+    ("verdict", 1),
     ("iteration.started", 1),
     ("code.written", 1),
     ("commit.intended", 2),

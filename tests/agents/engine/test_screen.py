@@ -112,15 +112,18 @@ def test_the_screen_finds_the_engine_again_and_says_when_it_is_gone(project: Pro
     engine = project.start(hang=[1])
     until(engine, of_type("code.written"))
 
-    async def watch() -> str:
+    async def watch() -> None:
         app = app_on(project)
         async with app.run_test(size=(120, 40)) as pilot:
             screen = app.screen
             assert isinstance(screen, SessionScreen)
+
+            def banner() -> str:
+                return str(app.screen.query_one("#banner", Static).content)
+
             await seen(pilot, lambda: screen.board.active is not None)
             engine.kill()
             await seen(pilot, lambda: "killed" in screen.feed.trouble)
-            await pilot.pause(0.2)
-            return str(app.screen.query_one("#banner", Static).content)
+            await seen(pilot, lambda: "stitch --auto --resume" in banner())
 
-    assert "stitch --auto --resume" in asyncio.run(watch())
+    asyncio.run(watch())

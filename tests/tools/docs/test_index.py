@@ -9,12 +9,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
-from lancedb.table import Table
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import Cut
 from stitch_tui.tools.docs.index import Index
+from stitch_tui.tools.docs.lance import Table
 from stitch_tui.tools.docs.search import Options
 from stitch_tui.tools.docs.sources import Added
 from stitch_tui.tools.docs.store import Damaged, Missing, Store
@@ -287,3 +288,12 @@ def test_a_full_disk_leaves_what_was_and_is_named(toolkit: Path, tmp_path: Path,
     assert done.returncode == 0, done.stderr
     assert "cannot be written; what was there is as it was" in done.stdout
     assert "No space left" in done.stdout
+
+
+def test_arguments_are_checked_again_once_lancedb_is_imported() -> None:
+    @pydantic.validate_call
+    def doubled(number: int) -> int:
+        return number * 2
+
+    with pytest.raises(pydantic.ValidationError):
+        doubled("no number")  # type: ignore[arg-type]
