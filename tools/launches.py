@@ -8,6 +8,13 @@ from stitch_tui.tools.emulator import Emulator
 from stitch_tui.tools.judge import BOOT
 from stitch_tui.tools.verdict import Build
 
+COMPILING = {
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+"""torch.compile within a runner's limits: torch's precompiled headers are larger than any file that a
+candidate may write, and its pool of compiling processes outlives the call that started it."""
+
 
 def emulated(emulator: Emulator, build: Build, *, order: int, deadline_s: float) -> Json:
     """An executable of the emulator's; `order` of its threads as ``Emulator.runner_env`` takes it."""
@@ -34,7 +41,7 @@ def module(bench: Bench, path: Path, environment: Mapping[str, str]) -> Json:
     return {
         "argv": [bench.python, str(BOOT), "module_runner", device],
         "load": str(path.resolve()),
-        "env": dict(environment),
+        "env": COMPILING | dict(environment),
         "device": device,
         "module": True,
         "deadline_s": 4 * bench.deadline_s,
