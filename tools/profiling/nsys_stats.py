@@ -4,6 +4,7 @@ import csv
 import math
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from stitch_tui.tools.profiling.ncu_csv import Unreadable, base_name
 from stitch_tui.tools.profiling.spans import Span, Spans
@@ -49,7 +50,7 @@ def _table(text: str) -> list[Row]:
     return [dict(zip(titles, row, strict=True)) for row in rows if len(row) == len(titles)]
 
 
-def _span(row: Row, name: str, **more: int) -> Span:
+def _span(row: Row, name: str, **more: Any) -> Span:
     start, length = (_measured(row, title, _NANOSECONDS) for title in ("Start", "Duration"))
     if not math.isfinite(start) or not 0 <= length < math.inf:
         raise ValueError(f"{name} begins at {start} and takes {length} ns")
