@@ -5,7 +5,7 @@ from pathlib import Path
 
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.emulator import Emulator
-from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.judge_start import BOOT
 from stitch_tui.tools.verdict import Build
 
 COMPILING = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from stitch_tui.tools import process, scratch
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.errors import StitchError
-from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.judge_start import BOOT
 from stitch_tui.tools.profiling.chrome_trace import read_trace
 from stitch_tui.tools.profiling.ncu_csv import Unreadable
 from stitch_tui.tools.profiling.nsys import NsysAnswer, trace
