@@ -53,7 +53,9 @@ SYMBOLS = (
 COMPILERS = ("nvcc", "g++", "gcc", "c++", "cc", "clang++", "ninja", "ldconfig", "hipcc")
 """Programs that a module may start: it builds its own kernels."""
 PROCESS_FILES = ("mem", "pagemap", "map_files", "fd", "fdinfo", "stack", "syscall")
-"""Of a process's own folder in ``/proc``: what leads to memory and open files past Python."""
+"""Of the candidate's own folder in ``/proc``: what leads to memory and open files past Python."""
+OTHERS_FILES = ("cgroup", "comm", "stat", "statm", "status")
+"""Of any other process's folder: what tells where and how large it is, and nothing that it holds."""
 _FILES = ("open", "os.listdir", "os.scandir", "sqlite3.connect")
 _DIRECT = ("sys._getframe", "object.__getattr__", "object.__setattr__", "compile", "exec")
 """Only when the candidate itself does it: much of the standard library looks at frames and compiles text."""
@@ -90,7 +92,7 @@ def _hook(
     events, direct_events, file_events = dict(EVENTS), _DIRECT, _FILES
     here, stdlib, own_folder = str(Path(__file__).parent), (*_STDLIB, "<frozen"), f"/proc/{os.getpid()}/"
     frames, give_frames, symbols, compilers = FRAMES, GIVE_FRAMES, SYMBOLS, COMPILERS
-    process_files, most = PROCESS_FILES, _MOST
+    process_files, others_files, most = PROCESS_FILES, OTHERS_FILES, _MOST
     get_frame, realpath, fsdecode = sys._getframe, os.path.realpath, os.fsdecode
     is_a, text, raw, size = isinstance, str, bytes, len
     named = ("object.__getattr__", "object.__setattr__", "ctypes.dlsym")
@@ -131,8 +133,10 @@ def _hook(
         if event not in file_events:
             return True
         if path.startswith("/proc/") and path[6:7].isdigit():
-            own = path.removeprefix(own_folder)
-            return own == path or own.split("/")[0] in process_files or own.endswith("/mem")
+            if path.startswith(own_folder):
+                own = path.removeprefix(own_folder)
+                return own.split("/")[0] in process_files or own.endswith("/mem")
+            return path.rpartition("/")[2] not in others_files
         return path != "" and (path in reference or not path.startswith(allowed))
 
     def opened(arguments: tuple[Any, ...]) -> str:
