@@ -129,9 +129,9 @@ class Baseline:
                         torch._foreach_copy_(self._moving[number], self._values)
                     evict(self.device, self._fills)
                 clock = Clock(self.device)
-                stop = clock.stopper()
+                clock.start()
                 self._call(*self._sets[number])
-                stop()
+                clock.stop()
                 clocks.append(clock)
         return [clock.elapsed_us() for clock in clocks]
 

@@ -22,27 +22,31 @@ def evict(device: torch.device, fills: int = 1) -> None:
             _flush_block(device).zero_()
 
 
+def evictor(device: torch.device) -> Callable[[], object]:
+    """`evict` as a call that looks up no name."""
+    return _flush_block(device).zero_ if device.type == "cuda" else _on_no_device
+
+
 _record: Any = getattr(torch._C._CudaEventBase, "record", None)
 """Of CUDA's events itself, which no class in Python stands before; there is none in a build without CUDA."""
 
 
 class Clock:
-    """Event times on a device; nothing on a CPU, where a time would mean nothing."""
+    """Event times on a device's current stream; nothing on a CPU, where a time would mean nothing.
+
+    What begins and ends it is made ahead of what is timed: to call it looks up no name that could have been
+    replaced since.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._events: tuple[Any, Any] | None = None
+        self.start: Callable[[], object] = _on_no_device
+        self.stop: Callable[[], object] = _on_no_device
         if device.type == "cuda":
             make: Any = torch.cuda.Event
             self._events = (make(enable_timing=True), make(enable_timing=True))
-            self._stream = torch.cuda.current_stream(device)
-            self._events[0].record(self._stream)
-
-    def stopper(self) -> Callable[[], object]:
-        """Ends it, on the stream on which it began.
-
-        Made ahead of what is timed: to call it looks up no name that could have been replaced since.
-        """
-        return partial(_record, self._events[1], self._stream) if self._events else _on_no_device
+            stream = torch.cuda.current_stream(device)
+            self.start, self.stop = (partial(_record, event, stream) for event in self._events)
 
     def elapsed_us(self) -> float:
         """Waits for the end."""

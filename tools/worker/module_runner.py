@@ -24,7 +24,7 @@ from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, received
 from .arena import POISON
 from .cuda_driver import CudaDriver
 from .cupti import Watch
-from .device_clock import Clock, evict
+from .device_clock import Clock, evict, evictor
 from .module_calls import ModuleCalls, require_own
 from .module_faults import Wrong, finding, told_at_once
 from .module_loading import Candidate, hidden
@@ -131,7 +131,10 @@ class ModuleRunner(ModuleCalls):
         calls = list(self._sets.values())
         inputs = [self._inputs(call) for call in calls]
         kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
-        clocks, host_us = [], []
+        clocks, host_us = [Clock(self.device) for _ in range(count)], list[float]()
+        # What a launch is timed with, found before the candidate could replace it.
+        marks = [(clock.start, clock.stop) for clock in clocks]
+        forward, clone, evict_l2 = self._forward, Tensor.clone, evictor(self.device)
         pinning = cold and self._pins_l2()
         # Each set's inputs come ahead of its own launch: what is computed ahead of that, is from poison.
         coming = [[tensor.clone() for tensor in tensors] for tensors in inputs] if cold else []
@@ -147,20 +150,18 @@ class ModuleRunner(ModuleCalls):
                 _copy(*changing)
                 if pinning and self._driver:
                     self._driver.release_persisting_l2()
-                evict(self.device)
-            clock = Clock(self.device)
-            stop = clock.stopper()
-            clocks.append(clock)
+                evict_l2()
+            start, stop = marks[launch]
+            start()
             if not cold:
                 _copy(*changing)
             began = now()
-            results = self._forward(inputs[number])
+            results = forward(inputs[number])
             host_us.append((now() - began) * 1e6)
             stop()
             if cold:
-                require_own(changed)
                 # As in `_run`: a module may return the same memory each time, as a CUDA graph does.
-                results = [r.clone() if type(r) is Tensor else r for r in results]
+                results = [clone(r) if type(r) is Tensor else r for r in results]
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         require_own(changed)

@@ -41,23 +41,25 @@ def device(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_launch_ends_on_the_stream_on_which_it_began(device: list[str]) -> None:
     clock = Clock(CUDA)
-    stop = clock.stopper()
+    clock.start()
     device.append("another")
-    stop()
+    clock.stop()
     assert clock.elapsed_us() == 250.0
 
 
 def test_what_is_replaced_while_a_launch_runs_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(CUDA)
-    stop = clock.stopper()
-    for owner, name in ((Event, "record"), (device_clock, "_record"), (Clock, "stopper")):
+    start, stop = clock.start, clock.stop
+    for owner, name in ((Event, "record"), (device_clock, "_record")):
         monkeypatch.setattr(owner, name, lambda *_: pytest.fail("a candidate's own"))
+    start()
     stop()
     assert clock._events
-    assert clock._events[1].by == "CUDA"
+    assert [event.by for event in clock._events] == ["CUDA", "CUDA"]
 
 
 def test_a_cpu_has_no_times() -> None:
     clock = Clock(torch.device("cpu"))
-    clock.stopper()()
+    clock.start()
+    clock.stop()
     assert clock.elapsed_us() == 0.0
