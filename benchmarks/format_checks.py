@@ -13,8 +13,9 @@ from typing import Any
 
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import border_of
+from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.numerics import kernelbench_rule
-from stitch_tui.tools.worker.rig import Launch, Rig
+from stitch_tui.tools.worker.rig import Rig
 from tests.hacks import judging
 
 CALLS = 5

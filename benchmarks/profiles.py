@@ -28,7 +28,7 @@ from stitch_tui.agents.settings import Settings
 from stitch_tui.tools.bench import Bench, Json, target_of
 from stitch_tui.tools.emulator import Mode
 from stitch_tui.tools.graph import Region
-from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.judge_start import BOOT
 from stitch_tui.tools.profiling.candidate import profiled
 from stitch_tui.tools.profiling.metrics import questions
 from stitch_tui.tools.profiling.ncu import measure

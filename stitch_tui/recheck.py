@@ -91,9 +91,9 @@ def compared(
     """
     if now.category is Category.ENVIRONMENT:
         return (), (f"it could not be judged here: {now.summary}",)
+    changed = tuple(_changes(_made_on(then), _made_on(now))) if then else ()
     if not now.correct:
-        return (f"it was correct, and is {now.category} now: {now.summary}",), ()
-    changed = _changes(_made_on(then), _made_on(now)) if then else ()
+        return (f"it was correct, and is {now.category} now: {now.summary}",), changed
     return tuple(_slower(before, now)), (*_differences(before, now), *changed)
 
 
@@ -114,8 +114,8 @@ def _differences(before: Iteration, now: Verdict) -> Iterator[str]:
 
 def _made_on(verdict: Verdict) -> dict[str, str]:
     """What a verdict may change with."""
-    timed = verdict.timing.environment if verdict.timing else {}
-    named = {name: str(timed[name]) for name in ("torch", "cuda", "driver") if timed.get(name)}
+    known = verdict.numbers | (verdict.timing.environment if verdict.timing else {})
+    named = {name: str(known[name]) for name in ("torch", "cuda", "driver") if known.get(name)}
     return named | ({"compiler": verdict.build.compiler} if verdict.build and verdict.build.compiler else {})
 
 

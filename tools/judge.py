@@ -10,15 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from stitch_tui.tools import scratch
-from stitch_tui.tools.errors import (
-    DeviceLost,
-    EnvironmentFault,
-    ReferenceFault,
-    StitchError,
-    UsageError,
-)
-from stitch_tui.tools.judge_end import ended_because, frame, last_line
+from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, ReferenceFault, StitchError, UsageError
+from stitch_tui.tools.judge_end import ended_because, error_of, frame, last_line
+from stitch_tui.tools.judge_start import started
 from stitch_tui.tools.memory import available_bytes, descendants, session_members
 from stitch_tui.tools.process import kill_group, signal_group
 from stitch_tui.tools.scrub import reference_environment
@@ -26,7 +20,6 @@ from stitch_tui.tools.scrub import reference_environment
 Json = dict[str, Any]
 OnEvent = Callable[[str, Json], None]
 
-BOOT = Path(__file__).parent / "worker" / "boot.py"
 MEMORY_SHARE = 0.8
 """Share of the machine's memory that a reference may hold, by default."""
 
@@ -35,13 +28,6 @@ _LINE_BYTES = 1 << 28
 _WATCH_S = 0.2
 _STACK_S = 2.0
 _FAREWELL_S = 1.0
-_ERRORS: dict[str, type[StitchError]] = {
-    "reference": ReferenceFault,
-    "memory": ReferenceFault,
-    "environment": EnvironmentFault,
-    "device": DeviceLost,
-    "usage": UsageError,
-}
 
 
 class Judge:
@@ -113,7 +99,7 @@ class Judge:
         """
         ours, theirs = socket.socketpair()
         try:
-            self._process = await self._spawn(theirs.fileno())
+            self._process = await started(self.python, self.project, self.environment, theirs.fileno())
         except BaseException:
             ours.close()
             raise
@@ -133,7 +119,7 @@ class Judge:
             )
         else:
             if hello["event"] != "ready":
-                await self._end(_error_of(hello["data"]))
+                await self._end(error_of(hello["data"]))
             self.info = hello["data"]
 
     async def call(
@@ -195,32 +181,6 @@ class Judge:
             with contextlib.suppress(OSError):
                 await self._writer.wait_closed()
 
-    async def _spawn(self, descriptor: int) -> asyncio.subprocess.Process:
-        try:
-            return await asyncio.create_subprocess_exec(
-                self.python,
-                "-P",
-                "-u",
-                str(BOOT),
-                "judge",
-                str(descriptor),
-                cwd=self.project,
-                env=self.environment | {scratch.VARIABLE: str(scratch.own())},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                pass_fds=(descriptor,),
-                start_new_session=True,
-            )
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            missing = self.project if not self.project.is_dir() else self.python
-            raise EnvironmentFault(
-                "the reference's interpreter cannot be started",
-                where=str(missing),
-                why=error.strerror or "",
-                advice="set [reference] python to a Python 3.11 or later with torch",
-            ) from error
-
     async def _answer(self, request: Json, limit: list[float], on_event: OnEvent | None) -> Any:
         loop = asyncio.get_running_loop()
         assert self._writer
@@ -237,7 +197,7 @@ class Judge:
                 if on_event is not None:
                     on_event(message["event"], data)
         if "error" in message:
-            error = _error_of(message["error"])
+            error = error_of(message["error"])
             if isinstance(error, DeviceLost):
                 await self._end(error)
             raise error
@@ -322,8 +282,3 @@ class Judge:
                 signal_group(self._process.pid, signal.SIGKILL)
                 return
             await asyncio.sleep(_WATCH_S)
-
-
-def _error_of(data: Json) -> StitchError:
-    kind = _ERRORS.get(data["kind"], StitchError)
-    return kind(data["what"], where=data["where"], why=data["why"], advice=data["advice"])

@@ -1,11 +1,26 @@
-"""Why a judge's process ended, from its exit code and what the user's code printed.  Pure."""
+"""Why a judge's process ended, from its exit code and what the user's code printed, or as it says.  Pure."""
 
 import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
-from stitch_tui.tools.errors import JudgeKilled, ReferenceFault, StitchError
+from stitch_tui.tools.errors import (
+    DeviceLost,
+    EnvironmentFault,
+    JudgeKilled,
+    ReferenceFault,
+    StitchError,
+    UsageError,
+)
 
+_ERRORS: dict[str, type[StitchError]] = {
+    "reference": ReferenceFault,
+    "memory": ReferenceFault,
+    "environment": EnvironmentFault,
+    "device": DeviceLost,
+    "usage": UsageError,
+}
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in')
 
 
@@ -53,3 +68,9 @@ def last_line(text: str) -> str:
     """The last line with anything in it, cut; empty where there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""
+
+
+def error_of(data: Mapping[str, str]) -> StitchError:
+    """An error as the judge names it."""
+    kind = _ERRORS.get(data["kind"], StitchError)
+    return kind(data["what"], where=data["where"], why=data["why"], advice=data["advice"])

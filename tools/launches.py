@@ -5,8 +5,15 @@ from pathlib import Path
 
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.emulator import Emulator
-from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.judge_start import BOOT
 from stitch_tui.tools.verdict import Build
+
+COMPILING = {
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+"""torch.compile within a runner's limits: torch's precompiled headers are larger than any file that a
+candidate may write, and its pool of compiling processes outlives the call that started it."""
 
 
 def emulated(emulator: Emulator, build: Build, *, order: int, deadline_s: float) -> Json:
@@ -34,7 +41,7 @@ def module(bench: Bench, path: Path, environment: Mapping[str, str]) -> Json:
     return {
         "argv": [bench.python, str(BOOT), "module_runner", device],
         "load": str(path.resolve()),
-        "env": dict(environment),
+        "env": COMPILING | dict(environment),
         "device": device,
         "module": True,
         "deadline_s": 4 * bench.deadline_s,

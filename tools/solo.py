@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stitch_tui.tools import scratch
 from stitch_tui.tools.bench import Bench, Json
-from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.judge_start import BOOT
 from stitch_tui.tools.scrub import reference_environment
 
 SPECIMEN_SECONDS = 300.0

@@ -49,6 +49,7 @@ def verify(
     """
     from stitch_tui.commands.run import chosen_reference, flags
     from stitch_tui.config import load
+    from stitch_tui.tools.errors import UsageError
     from stitch_tui.verify import exit_code, verify_file
     from stitch_tui.view.judgement import markdown as in_markdown
     from stitch_tui.view.judgement import reasons
@@ -56,7 +57,9 @@ def verify(
     one_form(json=json, markdown=markdown)
     settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
     if arch:
-        return _across(settings, candidate, arch.split(","), json)
+        if profile:
+            raise UsageError("--arch only builds: there is nothing to profile", advice="leave out --profile")
+        return _across(settings, candidate, arch.split(","), json=json, markdown=markdown, why=why)
     chosen = chosen_reference(reference, settings.reference.path)
     judging = verify_file(Path.cwd(), settings, candidate, chosen, _progress, profile=profile)
     judged = asyncio.run(judging)
@@ -105,18 +108,21 @@ def recheck(
     return done.exit_code
 
 
-def _across(settings: "Settings", candidate: Path, archs: list[str], json: bool) -> int:
+def _across(
+    settings: "Settings", candidate: Path, archs: list[str], *, json: bool, markdown: bool, why: bool
+) -> int:
     from stitch_tui.verify import exit_code_across, verify_across
+    from stitch_tui.view.across import as_json, as_markdown, criteria, rows
 
     found = asyncio.run(verify_across(settings, candidate, archs))
     if json:
-        say_json([one.model_dump(mode="json") for one in found])
-        return exit_code_across(found)
-    rows: list[tuple[str, ...]] = [("file", "arch", "outcome", "registers", "shared", "spilled", "")]
-    for one in found:
-        sizes = (one.registers, one.shared_bytes, one.spill_bytes) if one.registers else ("", "", "")
-        rows.append((one.file, one.arch, str(one.outcome), *map(str, sizes), one_line(one.reason)))
-    table(rows)
+        say_json(as_json(found, why=why))
+    elif markdown:
+        say(as_markdown(found, why=why))
+    else:
+        table([tuple(map(one_line, row)) for row in rows(found)])
+        for reason in criteria(found) if why else ():
+            say(f"why: {reason}")
     return exit_code_across(found)
 
 

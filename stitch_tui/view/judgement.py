@@ -74,10 +74,7 @@ def markdown(verdict: Verdict, work: Work, code: ExitCode, *, why: bool) -> str:
     if verdict.timing:
         parts += ["", *table(_times(verdict.timing))]
     if verdict.findings:
-        told = [
-            (f"{f.file}:{f.line}" if f.line else f.where, str(f.category), f.message)
-            for f in verdict.findings
-        ]
+        told = map(_found, verdict.findings)
         parts += ["", "## Findings", "", *table([("where", "category", "what"), *told])]
     if verdict.profile:
         parts += ["", "## Profile", "", *bullets([*lines(verdict.profile), *verdict.profile.notes])]

@@ -77,3 +77,23 @@ def test_what_changed_since_is_a_note_and_no_drift() -> None:
         "compiler was nvcc 13.0, and is nvcc 13.1 now",
     )
     assert compared(before(), today, today) == ((), ())
+
+
+def test_what_changed_is_told_of_a_verdict_that_drifted_too() -> None:
+    then = made_on("nvcc 13.0", torch="2.11.0", driver="580.1")
+    today = made_on("nvcc 13.1", torch="2.12.0", driver="590.2")
+    wrong = today.model_copy(update={"category": Category.NUMERICS})
+    drift, told = compared(before(), wrong, then)
+    assert Recheck(before(), wrong, drift, told).exit_code == ExitCode.GOAL_NOT_MET
+    assert told == (
+        "torch was 2.11.0, and is 2.12.0 now",
+        "driver was 580.1, and is 590.2 now",
+        "compiler was nvcc 13.0, and is nvcc 13.1 now",
+    )
+
+
+def test_a_change_of_torch_is_told_where_nothing_was_timed() -> None:
+    then, today = (
+        now(None, EMULATOR).model_copy(update={"numbers": {"torch": torch}}) for torch in ("2.11.0", "2.12.0")
+    )
+    assert compared(before(EMULATOR, None), today, then) == ((), ("torch was 2.11.0, and is 2.12.0 now",))

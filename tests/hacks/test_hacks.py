@@ -8,7 +8,7 @@ import pytest
 from .judging import MODELS, Court, hosted, path_of, screened
 from .table import CASES, HACKS, Case, Run
 
-QUICK = ("02_hidden_thread", "21_hidden_flags")
+QUICK = ("02_hidden_thread", "21_hidden_flags", "23_later", "23_silenced")
 """Module candidates of the default run; each needs an interpreter with torch."""
 
 

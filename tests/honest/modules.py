@@ -72,6 +72,13 @@ MODULES = {
         "init": "self.relu = torch.jit.script(nn.ReLU())",
         "forward": "return self.relu(self.layer(x)), x.sum(1)",
     },
+    "a look at its container": {
+        "before": 'container = [open(f"/proc/{whose}/cgroup").read() for whose in ("1", "self")]',
+    },
+    "compiled by torch": {
+        "init": "self.compiled = torch.compile(lambda x: (torch.relu(self.layer(x)), x.sum(1)))",
+        "forward": "return self.compiled(x)",
+    },
     "a hook on itself": {
         "init": "self.register_forward_hook(lambda module, inputs, result: None)",
     },

@@ -15,8 +15,8 @@ from stitch_tui.tools.decorative import emptied, uses_library
 from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.screen import screen_source
 from stitch_tui.tools.worker.checking import Trials, examine
-from stitch_tui.tools.worker.rig import Launch
-from stitch_tui.tools.worker.target import Slot
+from stitch_tui.tools.worker.launch import Launch
+from stitch_tui.tools.worker.slots import Slot
 from tests.hacks.judging import Court, LinearAndSums
 
 from .kernels import HEAD, HONEST, MODEL, Honest

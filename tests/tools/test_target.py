@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from stitch_tui.tools.graph import Graph, InvalidRegion, region_of
 from stitch_tui.tools.worker.faults import Fault
 from stitch_tui.tools.worker.interpreter import run_nodes
+from stitch_tui.tools.worker.program_target import ProgramTarget
 from stitch_tui.tools.worker.reference import Options, Reference
+from stitch_tui.tools.worker.region_target import RegionTarget
+from stitch_tui.tools.worker.slots import Target
 from stitch_tui.tools.worker.sources import source_values
-from stitch_tui.tools.worker.target import ProgramTarget, RegionTarget, Target, target_of
+from stitch_tui.tools.worker.target import target_of
 from stitch_tui.tools.worker.task import Task
 
 SOURCE = """

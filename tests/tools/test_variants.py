@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from stitch_tui.tools.worker.faults import Fault
+from stitch_tui.tools.worker.program_target import ProgramTarget
 from stitch_tui.tools.worker.reference import Options, Reference, called_on
-from stitch_tui.tools.worker.target import ProgramTarget
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.template import tensor_leaves
 from stitch_tui.tools.worker.variants import given

@@ -1,25 +1,26 @@
 """Nsight Systems around one process: collect, import where nsys left that to us, export, read.
 
 Nsight Compute carries an nsys that only collects; what it leaves, a ``.qdstrm``, is made a report by
-``QdstrmImporter``, which lies beside it and wants elfutils' ``libdw``.
+``QdstrmImporter``, which lies beside it and wants elfutils' ``libdw``.  Where the export cannot be read, as
+from a version with other tables, ``nsys stats`` is asked, whose scripts know their own version.
 """
 
 import re
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stitch_tui.tools import process
-from stitch_tui.tools.profiling.ncu_csv import Unreadable, base_name
-from stitch_tui.tools.profiling.spans import Span, Spans
+from stitch_tui.tools.profiling.ncu_csv import Unreadable
+from stitch_tui.tools.profiling.nsys_database import read_database
+from stitch_tui.tools.profiling.nsys_stats import CALLS, DEVICE, read_stats
+from stitch_tui.tools.profiling.spans import Spans
 
 SECONDS = 120.0
-"""For each of the three steps."""
+"""For each step."""
+TABLE_BYTES = 64 << 20
+"""Of a table of nsys's that is read; a launch is a line of 200 bytes."""
 _NEEDS = "it needs"
-_COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
-"""``CUmemcpyKind`` as CUPTI numbers it."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,32 @@ async def trace(
             if importer is None:
                 return NsysAnswer(why="this nsys only collects, and there is no QdstrmImporter", unfit=True)
             await steps.run([str(importer), "-i", str(stream), "-o", str(report)], report)
-        export = ["export", "--type=sqlite", "--force-overwrite=true", f"--output={database}", str(report)]
-        await steps.run([str(nsys), *export], database)
-        return NsysAnswer(read_database(database), seconds=steps.seconds)
+        return NsysAnswer(await _read(nsys, report, database, steps), seconds=steps.seconds)
     except _Unfit as reason:
         return NsysAnswer(why=str(reason), unfit=True, seconds=steps.seconds)
     except Unreadable as reason:
         return NsysAnswer(why=str(reason), seconds=steps.seconds)
+
+
+async def _read(nsys: Path, report: Path, database: Path, steps: "_Steps") -> Spans:
+    """A report through its export, else through nsys's own tables.
+
+    Raises:
+        Unreadable: neither can be read; the message is about the export.
+    """
+    export = ["export", "--type=sqlite", "--force-overwrite=true", f"--output={database}", str(report)]
+    try:
+        await steps.run([str(nsys), *export], database)
+        return read_database(database)
+    except Unreadable as reason:
+        stats = [str(nsys), "stats", "--force-export=true", "--format", "csv", "--output", "-"]
+        device, calls = [
+            await steps.printed([*stats, "--report", name, str(report)]) for name in (DEVICE, CALLS)
+        ]
+        try:
+            return read_stats(device, calls)
+        except Unreadable:
+            raise reason from None
 
 
 class _Unfit(Unreadable):
@@ -89,16 +109,28 @@ class _Steps:
             Unreadable: neither file is there afterwards; the message says why.
         """
         name = Path(argv[0]).name
+        done = await self._done(argv)
+        if not made.exists() and not (or_else and or_else.exists()):
+            why = _last(done, f"{name} left no {made.suffix}")
+            raise (_Unfit if _NEEDS in why else Unreadable)(why)
+
+    async def printed(self, argv: Sequence[str]) -> str:
+        """What it prints, as far as it came."""
+        return (await self._done(argv)).stdout
+
+    async def _done(self, argv: Sequence[str]) -> process.Finished:
+        name = Path(argv[0]).name
+        plain = {**self._environment, "LC_ALL": "C"}
         try:
-            done = await process.run(argv, timeout=self._timeout, env=self._environment, cwd=self._folder)
+            done = await process.run(
+                argv, timeout=self._timeout, env=plain, cwd=self._folder, output_limit=TABLE_BYTES
+            )
         except OSError as error:
             raise _Unfit(f"{name} cannot be started: {error.strerror or error}") from error
         self.seconds += done.seconds
         if done.timed_out:
             raise Unreadable(f"{name} took longer than {self._timeout:g} s")
-        if not made.exists() and not (or_else and or_else.exists()):
-            why = _last(done, f"{name} left no {made.suffix}")
-            raise (_Unfit if _NEEDS in why else Unreadable)(why)
+        return done
 
 
 def _last(done: process.Finished, what: str) -> str:
@@ -120,81 +152,3 @@ def _importer(nsys: Path) -> Path | None:
         *real.parent.parent.glob("host-linux-*"),
     ]
     return next((place / "QdstrmImporter" for place in places if (place / "QdstrmImporter").exists()), None)
-
-
-def read_database(path: Path) -> Spans:
-    """Kernels with their NVTX ranges, copies and CUDA calls of a report that was exported to SQLite.
-
-    Raises:
-        Unreadable: it is no such export.
-    """
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            names = dict(database.execute("SELECT id, value FROM StringIds"))
-            tables = {
-                row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
-            ranges = _ranges(database) if {_KERNEL, _RUNTIME, _NVTX} <= tables else {}
-            return Spans(
-                kernels=list(_kernels(database, names, ranges)) if _KERNEL in tables else [],
-                copies=[
-                    *(_copies(database) if _MEMCPY in tables else ()),
-                    *(_fills(database) if _MEMSET in tables else ()),
-                ],
-                calls=list(_calls(database, names)) if _RUNTIME in tables else [],
-            )
-    except (sqlite3.Error, OSError, TypeError, ValueError) as error:
-        raise Unreadable(f"nsys's export cannot be read: {error}") from error
-
-
-_KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
-_MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
-_MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
-_RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_NVTX = "NVTX_EVENTS"
-_ENDED = "WHERE end >= start"
-"""What was cut off has no end."""
-_PUSHED = 59
-"""``eventType`` of a range that was pushed and popped on one thread."""
-
-
-def _ranges(database: sqlite3.Connection) -> dict[int, str]:
-    """The innermost NVTX range around each launch, by the launch's correlation."""
-    found = database.execute(
-        f"SELECT call.correlationId, coalesce(range.text, name.value) FROM {_RUNTIME} AS call"
-        f" JOIN {_NVTX} AS range ON range.globalTid = call.globalTid"
-        " AND range.start <= call.start AND call.end <= range.end"
-        " LEFT JOIN StringIds AS name ON name.id = range.textId"
-        f" WHERE range.eventType = {_PUSHED} AND call.correlationId IN (SELECT correlationId FROM {_KERNEL})"
-        " ORDER BY range.start"
-    )
-    return {correlation: name for correlation, name in found if name}
-
-
-def _kernels(
-    database: sqlite3.Connection, names: Mapping[int, str], ranges: Mapping[int, str]
-) -> Iterator[Span]:
-    columns = "start, end, demangledName, gridX * gridY * gridZ, blockX * blockY * blockZ, correlationId"
-    for start, end, name, blocks, threads, call in database.execute(
-        f"SELECT {columns} FROM {_KERNEL} {_ENDED}"
-    ):
-        kernel = base_name(names.get(name, "?"))
-        yield Span(
-            kernel, float(start), float(end), blocks=blocks, threads=threads, range=ranges.get(call, "")
-        )
-
-
-def _copies(database: sqlite3.Connection) -> Iterator[Span]:
-    columns = "start, end, copyKind, bytes"
-    for start, end, kind, nbytes in database.execute(f"SELECT {columns} FROM {_MEMCPY} {_ENDED}"):
-        yield Span(_COPIES.get(kind, f"kind {kind}"), float(start), float(end), nbytes=int(nbytes))
-
-
-def _fills(database: sqlite3.Connection) -> Iterator[Span]:
-    for start, end, nbytes in database.execute(f"SELECT start, end, bytes FROM {_MEMSET} {_ENDED}"):
-        yield Span("fill", float(start), float(end), nbytes=int(nbytes))
-
-
-def _calls(database: sqlite3.Connection, names: Mapping[int, str]) -> Iterator[Span]:
-    for start, end, name in database.execute(f"SELECT start, end, nameId FROM {_RUNTIME} {_ENDED}"):
-        yield Span(re.sub(r"_v\d+$", "", names.get(name, "?")), float(start), float(end))

@@ -40,14 +40,18 @@ class Spans:
     """Of the CUDA API, on the host."""
 
 
+class NoKernel(ValueError):
+    """A trace of a device that computed nothing."""
+
+
 def system_of(spans: Spans, runs: int) -> SystemProfile:
     """Where the time of a run goes, averaged over `runs` runs that the trace holds.
 
     Raises:
-        ValueError: the trace holds no kernel.
+        NoKernel: the trace holds none.
     """
     if not spans.kernels:
-        raise ValueError("the trace holds no kernel")
+        raise NoKernel("the trace holds no kernel")
     device = sorted([*spans.kernels, *spans.copies], key=lambda span: span.start_ns)
     launching = [call for call in spans.calls if call.name.startswith(LAUNCHING)]
     first = min(span.start_ns for span in (*device, *launching))

@@ -7,12 +7,12 @@ from pathlib import Path
 from stitch_tui.tools import process, scratch
 from stitch_tui.tools.bench import Bench, Json
 from stitch_tui.tools.errors import StitchError
-from stitch_tui.tools.judge import BOOT
+from stitch_tui.tools.judge_start import BOOT
 from stitch_tui.tools.profiling.chrome_trace import read_trace
 from stitch_tui.tools.profiling.ncu_csv import Unreadable
 from stitch_tui.tools.profiling.nsys import NsysAnswer, trace
 from stitch_tui.tools.profiling.profile import Evidence, Trace
-from stitch_tui.tools.profiling.spans import Spans, system_of
+from stitch_tui.tools.profiling.spans import NoKernel, system_of
 from stitch_tui.tools.scrub import reference_environment
 from stitch_tui.tools.solo import Solo
 
@@ -121,21 +121,17 @@ async def _traced(
         why = "nsys is not installed" if nsys is None else _UNFIT.get(nsys, "")
         if nsys is not None and not why:
             answer = await by_nsys(nsys, folder)
-            if answer.spans is not None:
-                return _summed(answer.spans, runs, Evidence.NSYS, "")
-            why = answer.why
             if answer.unfit:
-                _UNFIT[nsys] = why
+                _UNFIT[nsys] = answer.why
+            try:
+                if answer.spans is not None:
+                    return Trace(system=system_of(answer.spans, runs), evidence=Evidence.NSYS)
+                why = answer.why
+            except NoKernel as reason:
+                why = f"nsys: {reason}"
         file = folder / "trace.json"
         try:
             await by_cupti(file)
-            return _summed(read_trace(file), runs, Evidence.CUPTI, why)
-        except (Unreadable, StitchError, OSError) as reason:
+            return Trace(system=system_of(read_trace(file), runs), evidence=Evidence.CUPTI, why=why)
+        except (Unreadable, NoKernel, StitchError, OSError) as reason:
             return Trace(why=f"{why}; {reason}")
-
-
-def _summed(spans: Spans, runs: int, evidence: Evidence, why: str) -> Trace:
-    try:
-        return Trace(system=system_of(spans, runs), evidence=evidence, why=why)
-    except ValueError as reason:
-        return Trace(why=str(reason))

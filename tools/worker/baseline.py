@@ -21,8 +21,9 @@ from torch import Tensor
 from .device_clock import Clock, evict
 from .reference import Options, Reference
 from .region_module import region_module
+from .region_target import RegionTarget
 from .samples import FILLS_AHEAD, SETS
-from .target import RegionTarget, target_of
+from .target import target_of
 from .task import Task
 
 _PR_SET_PDEATHSIG = 1
@@ -128,8 +129,10 @@ class Baseline:
                         torch._foreach_copy_(self._moving[number], self._values)
                     evict(self.device, self._fills)
                 clock = Clock(self.device)
+                clock.start()
                 self._call(*self._sets[number])
-                clocks.append(clock.stopped())
+                clock.stop()
+                clocks.append(clock)
         return [clock.elapsed_us() for clock in clocks]
 
 

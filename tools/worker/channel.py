@@ -2,11 +2,9 @@
 
 import contextlib
 import os
-import resource
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,28 +17,19 @@ from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
 from .answers import Done, done_of, finding_of, reported_fault, times_of, watched_of
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
-from .isolation import Isolation, reported
-from .isolation import descriptors as isolation_report
+from .isolation import Isolation
+from .spawn import FILE_LIMIT_BYTES, spawned
 
 SCRATCH = "_STITCH_SCRATCH"
 """Names the folder of temporary folders, which is removed however this process ends."""
 START_SECONDS = 180.0
 """For a runner's own start: interpreter, CUDA context, torch where it needs it."""
-FILE_LIMIT_BYTES = 64 << 20
-"""Largest file, standard output included, that a candidate may write."""
 OUTPUT_KEPT = 4000
 """Characters of a candidate's output that are shown."""
 WATCH_S = 0.2
 """How often a candidate that computes is looked at: memory, processes, files."""
 _LINE_LIMIT = 1 << 20
 _FINDING_LIMIT = 200
-_PASSED_ON = (
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_HOME",
-    "LD_LIBRARY_PATH",
-    "NVIDIA_VISIBLE_DEVICES",
-)
 _SIGNAL_CATEGORIES = {
     signal.SIGSEGV: "illegal_access",
     signal.SIGBUS: "illegal_access",
@@ -94,7 +83,10 @@ class Channel:
         self._work.mkdir()
         self._pending = b""
         Family.prepare()
-        self._process, self._socket = self._spawn(list(argv), dict(env or {}), descriptors, isolation)
+        self._process, self._socket, active = spawned(
+            argv, self._work, self._output, env=env or {}, descriptors=descriptors, isolation=isolation
+        )
+        self.protections += active
         self._family = Family(self._process.pid, self._work, Limits.now())
         try:
             self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
@@ -135,48 +127,6 @@ class Channel:
         except BaseException:
             self.close()
             raise
-
-    def _spawn(
-        self, argv: list[str], env: dict[str, str], descriptors: Sequence[int], isolation: Isolation | None
-    ) -> tuple["subprocess.Popen[bytes]", socket.socket]:
-        if shutil.which(argv[0]) is None:
-            raise CandidateFault("environment", f"the runner is gone: {argv[0]}")
-        ours, theirs = socket.socketpair()
-        report, theirs_report = isolation_report()
-        prefix = isolation.prefix(self._work, theirs_report) if isolation else []
-        scrubbed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        scrubbed |= {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "TMPDIR": str(self._work),
-            "HOME": str(self._work),
-        }
-        try:
-            process = subprocess.Popen(
-                [*prefix, *argv, str(theirs.fileno())],
-                env=scrubbed | env,
-                cwd=self._work,
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
-                pass_fds=(theirs.fileno(), theirs_report, *descriptors),
-                start_new_session=True,
-            )
-        except OSError as error:
-            ours.close()
-            os.close(report)
-            raise CandidateFault("environment", f"the runner does not start: {error}") from error
-        finally:
-            theirs.close()
-            os.close(theirs_report)
-        if isolation:
-            self.protections += reported(report)
-        else:
-            os.close(report)
-        # Set from outside: code between fork and exec is not safe in a process with torch's threads.
-        for limit, value in ((resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES), (resource.RLIMIT_CORE, 0)):
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(process.pid, limit, (value, value))
-        return process, ours
 
     @staticmethod
     def _require_ready(line: str) -> None:

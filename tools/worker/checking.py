@@ -12,13 +12,15 @@ from typing import Any
 from .candidate_fault import CandidateFault
 from .device_probe import require_device
 from .examination import Examination, border_of
+from .launch import Launch
 from .module_call import ModuleCall
 from .project_imports import with_imports
+from .region_target import RegionTarget
 from .report import FULL, Checked, Report, Trials
-from .rig import Launch
 from .session import Emit, Json, Session
+from .slots import Target
 from .stages import perform
-from .target import RegionTarget, Target, target_of
+from .target import target_of
 
 __all__ = ["FULL", "Checked", "Report", "Trials", "border_of", "check", "examine"]
 

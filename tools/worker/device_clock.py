@@ -1,6 +1,7 @@
 """Event times and cold caches, in a process with torch."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -21,26 +22,39 @@ def evict(device: torch.device, fills: int = 1) -> None:
             _flush_block(device).zero_()
 
 
+def evictor(device: torch.device) -> Callable[[], object]:
+    """`evict` as a call that looks up no name."""
+    return _flush_block(device).zero_ if device.type == "cuda" else _on_no_device
+
+
+_record: Any = getattr(torch._C._CudaEventBase, "record", None)
+"""Of CUDA's events itself, which no class in Python stands before; there is none in a build without CUDA."""
+
+
 class Clock:
-    """Event times on a device; nothing on a CPU, where a time would mean nothing."""
+    """Event times on a device's current stream; nothing on a CPU, where a time would mean nothing.
+
+    What begins and ends it is made ahead of what is timed: to call it looks up no name that could have been
+    replaced since.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._events: tuple[Any, Any] | None = None
-        self._ended = False
+        self.start: Callable[[], object] = _on_no_device
+        self.stop: Callable[[], object] = _on_no_device
         if device.type == "cuda":
             make: Any = torch.cuda.Event
             self._events = (make(enable_timing=True), make(enable_timing=True))
-            self._events[0].record()
-
-    def stopped(self) -> "Clock":
-        if self._events and not self._ended:
-            self._events[1].record()
-            self._ended = True
-        return self
+            stream = torch.cuda.current_stream(device)
+            self.start, self.stop = (partial(_record, event, stream) for event in self._events)
 
     def elapsed_us(self) -> float:
-        self.stopped()
+        """Waits for the end."""
         if self._events is None:
             return 0.0
         self._events[1].synchronize()
         return float(self._events[0].elapsed_time(self._events[1]) * 1e3)
+
+
+def _on_no_device() -> None:
+    pass

@@ -11,11 +11,12 @@ from torch import Tensor
 from . import conditioning, downgrade, numerics
 from .candidate_fault import CandidateFault
 from .distributions import EXACT, REPAIRED, TASK
+from .launch import Launch
 from .module_call import ModuleCall
 from .reference import seed_everything
 from .report import FULL, LARGEST, Checked, Report, Trials
-from .rig import Border, Launch, Rig
-from .target import Slot
+from .rig import Border, Rig
+from .slots import Slot
 
 LATE = "the results were written after the call had returned: work that nobody waits for, nor times"
 TELLING = (TASK, REPAIRED, EXACT)

@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from .launch import Launch
 from .reference import Reference
-from .rig import Launch
 
 
 def with_imports(launch: Launch, reference: Reference) -> Launch:

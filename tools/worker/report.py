@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from .target import Slot
+from .slots import Slot
 
 FULL = "full"
 LARGEST = 1e308

@@ -1,12 +1,9 @@
 """A candidate set up to run: slots placed, weights bound, each call poisoned before and searched after."""
 
-import os
 import re
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,55 +16,16 @@ from .candidate_fault import CandidateFault
 from .channel import Channel
 from .encoding import DTYPES
 from .hoarding import require_room
-from .isolation import Isolation, for_runner, libraries
+from .isolation import Isolation
+from .launch import Launch, confinement
 from .leftovers import children, threads
 
 FLAGS = {"parameter": abi.PARAMETER, "buffer": abi.BUFFER, "constant": abi.BUFFER}
 _DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES.values())}
 LATE_SECONDS, LATE_STEP_SECONDS = 0.3, 0.02
 """How long, and how often, a wrong result is looked at again."""
-BOOT = Path(__file__).parent / "boot.py"
-_CUDA_STARTS: dict[Isolation, bool] = {}
 _DEVICE_RESERVE = 256 << 20
 """Device memory beyond the tensors that a first arena holds for workspace and bound memory."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a runner is started: the ``runner`` of the judge's methods ``check`` and ``time``."""
-
-    argv: tuple[str, ...]
-    load: str = ""
-    """Library or module that it loads; empty when the candidate is linked in."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    device: str = "cpu"
-    """Where the arena lies: ``cuda`` or host memory."""
-    isolate: bool = True
-    """Confine the process as far as the kernel and its kind allow."""
-    module: bool = False
-    """A Python module with ``ModelNew``, not a C library."""
-    imports: tuple[str, ...] = ()
-    """Folders of the project that such a module may import from."""
-    deadline_s: float = 30.0
-
-    @classmethod
-    def of(cls, params: Mapping[str, Any]) -> "Launch":
-        """From JSON, all but ``argv`` optional."""
-        return cls(**{**params, "argv": tuple(params["argv"])})
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """`env`, and `imports` where the module's runner looks for them."""
-        return {**self.env, abi.IMPORTS: os.pathsep.join(self.imports)} if self.imports else dict(self.env)
-
-    def on(self, device: torch.device) -> "Launch":
-        """This launch on the judge's own device; its process sees that GPU alone, as number 0."""
-        if self.device == "cpu" or device.type != "cuda":
-            return self
-        index = device.index or 0
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-        name = seen[index] if index < len(seen) and seen[index] else str(index)
-        return replace(self, device=str(device), env={**self.env, "CUDA_VISIBLE_DEVICES": name})
 
 
 @dataclass(frozen=True)
@@ -260,7 +218,7 @@ class Rig:
                 preface=self.preface,
                 env=self.launch.environment,
                 descriptors=self._arena.descriptors,
-                isolation=self._isolation() if self.launch.isolate else None,
+                isolation=self._isolation(self._arena) if self.launch.isolate else None,
                 deadline_s=self.launch.deadline_s,
             )
         else:
@@ -268,36 +226,11 @@ class Rig:
         if old:
             old.close()
 
-    def _isolation(self) -> Isolation | None:
-        """The strictest confinement that works here; on a GPU CUDA must start under it, tried once."""
-        wanted = for_runner(module=self.launch.module, cuda=self.device.type == "cuda")
-        if self.launch.module and "STITCH_KERNELS" not in self.launch.env:
-            own = os.path.realpath(Path(self.launch.load).parent)
-            wanted = replace(wanted, readable=(*libraries(), own, *self.launch.imports))
-        if self.device.type != "cuda":
-            return wanted
-        working = next((weaker for weaker in wanted.weaker() if self._cuda_starts(weaker)), None)
+    def _isolation(self, arena: Arena) -> Isolation | None:
+        wanted, working = confinement(self.launch, self.device, arena)
         if working != wanted:
             self.notes.append("the runner is confined less: CUDA does not start under full confinement here")
         return working
-
-    def _cuda_starts(self, isolation: Isolation) -> bool:
-        """Does a runner without a candidate start, and map the arena, when confined like this?"""
-        if isolation not in _CUDA_STARTS:
-            assert self._arena
-            try:
-                Channel(
-                    [sys.executable, str(BOOT), "runner", "cuda"],
-                    arena=self._arena.announce(),
-                    load="libc.so.6",
-                    env=self.launch.env,
-                    descriptors=self._arena.descriptors,
-                    isolation=isolation,
-                ).close()
-                _CUDA_STARTS[isolation] = True
-            except CandidateFault:
-                _CUDA_STARTS[isolation] = False
-        return _CUDA_STARTS[isolation]
 
     def _write(self, tensors: Sequence[Tensor]) -> None:
         assert self._arena

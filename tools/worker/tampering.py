@@ -9,53 +9,59 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils import _python_dispatch
 
-FLAGS: Mapping[str, Callable[[], Any]] = {
-    "torch.backends.cuda.matmul.allow_tf32": lambda: torch.backends.cuda.matmul.allow_tf32,
-    "torch.backends.cudnn.allow_tf32": lambda: torch.backends.cudnn.allow_tf32,
-    "torch.backends.cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
-    "torch.backends.cudnn.enabled": lambda: torch.backends.cudnn.enabled,
-    "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction": lambda: (
-        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
-    ),
-    "the matmul precision": torch.get_float32_matmul_precision,
-    "the default dtype": torch.get_default_dtype,
-    "the default device": torch.get_default_device,
-    "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
-    "autocast": torch.is_autocast_enabled,
-}
+FLAGS: Mapping[str, Callable[[], Any]] = MappingProxyType(
+    {
+        "torch.backends.cuda.matmul.allow_tf32": lambda: torch.backends.cuda.matmul.allow_tf32,
+        "torch.backends.cudnn.allow_tf32": lambda: torch.backends.cudnn.allow_tf32,
+        "torch.backends.cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
+        "torch.backends.cudnn.enabled": lambda: torch.backends.cudnn.enabled,
+        "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction": lambda: (
+            torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+        ),
+        "the matmul precision": torch.get_float32_matmul_precision,
+        "the default dtype": torch.get_default_dtype,
+        "the default device": torch.get_default_device,
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+        "autocast": torch.is_autocast_enabled,
+    }
+)
 """Global state of torch that changes how fast or how exact other code is."""
 _CATCHABLE = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 OPERATORS = ("copy_", "fill_.Scalar", "zero_", "clone", "equal", "eq.Tensor", "_foreach_copy_", "_to_copy")
 """What the runner itself does with tensors."""
-WATCHED: Mapping[str, Callable[[], Any]] = {
-    "modes that see every call of torch": lambda: _function_modes(),
-    "modes that see every operator": lambda: len(_python_dispatch._get_current_dispatch_mode_stack()),
-    "torch's own operators": lambda: [line for name in OPERATORS for line in _kernels(name)],
-    "hooks on all modules": lambda: [len(found) for found in _module_hooks()],
-    "handlers of signals": lambda: [signal.getsignal(number) for number in _CATCHABLE],
-    "timers": lambda: [signal.getitimer(which)[1] for which in _TIMERS],
-    "what sees every line or call": lambda: [sys.gettrace(), sys.getprofile()],
-    "what garbage collection calls": lambda: list(map(id, gc.callbacks)),
-}
+WATCHED: Mapping[str, Callable[[], Any]] = MappingProxyType(
+    {
+        "modes that see every call of torch": lambda: _function_modes(),
+        "modes that see every operator": lambda: len(_python_dispatch._get_current_dispatch_mode_stack()),
+        "torch's own operators": lambda: [line for name in OPERATORS for line in _kernels(name)],
+        "hooks on all modules": lambda: [len(found) for found in _module_hooks()],
+        "handlers of signals": lambda: [signal.getsignal(number) for number in _CATCHABLE],
+        "timers": lambda: [signal.getitimer(which)[1] for which in _TIMERS],
+        "what sees every line or call": lambda: [sys.gettrace(), sys.getprofile()],
+        "what garbage collection calls": lambda: list(map(id, gc.callbacks)),
+    }
+)
 """Ways by which code runs while other code believes to run alone."""
 FUNCTIONS = (
     (torch, "allclose isclose equal empty zeros rand randn manual_seed compile _foreach_copy_"),
-    (torch.Tensor, "copy_ to view reshape clone fill_ zero_ contiguous numel __eq__"),
+    (torch.Tensor, "copy_ to view reshape clone fill_ zero_ contiguous numel __eq__ __getitem__ data_ptr"),
+    (torch.Tensor, "untyped_storage element_size is_contiguous"),
+    (nn.Module, "named_parameters named_buffers __setattr__ __getattr__"),
     (torch.cuda, "Event synchronize Stream current_stream"),
     (torch.cuda.Event, "record elapsed_time synchronize"),
     (torch.testing, "assert_close"),
     (time, "time perf_counter perf_counter_ns monotonic monotonic_ns"),
     (random, "random seed"),
-    (builtins, "open print abs max min len"),
 )
 """What others measure and compare with: (module or class, names)."""
 _STDLIB = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")} | {"<frozen"})
@@ -92,33 +98,53 @@ class Untouched:
         return "threads without a name go on" if _unnamed_threads() > self._unnamed else ""
 
 
-class Intact:
-    """The code of some modules, and of one object, as it was when this was made."""
+def intact(modules: Iterable[ModuleType], runner: object) -> Callable[[], str]:
+    """Which name of those modules and their classes, or of Python's own, is no longer what it is now.
 
-    def __init__(self, modules: Iterable[ModuleType], runner: object) -> None:
-        self._runner = runner
-        self._known = [
-            (owner, name, value, code) for module in modules for owner, name, value, code in _code(module)
-        ]
+    The function that is returned says so in a sentence, empty when all are; it looks up no name by itself, so
+    that it can be called as soon as a candidate has returned.
+    """
+    known = [
+        (owner, {name: (value, _code(value)) for name, value in owner.items() if not _is_volatile(name)})
+        for module in modules
+        for owner in _owners(module)
+    ]
+    pythons = [(name, value) for name, value in vars(builtins).items() if name != "_"]
+    own, python, function = vars(runner), vars(builtins), FunctionType
+    methods = {name for base in type(runner).__mro__[:-1] for name in vars(base)}
+    is_volatile, shown, kind = _is_volatile, min, type
+    absent = object()
 
-    def changes(self) -> str:
-        """Which function is no longer what it was, a sentence; empty when all are."""
-        for owner, name, value, code in self._known:
-            now = vars(owner).get(name)
-            if now is not value or (isinstance(now, FunctionType) and now.__code__ is not code):
-                return f"the runner's own {name} was replaced"
-        shadows = vars(self._runner).keys() & vars(type(self._runner)).keys()
-        return f"the runner's own {min(shadows)} was replaced" if shadows else ""
+    def changes() -> str:
+        for name, value in pythons:
+            if python.get(name, absent) is not value:
+                return f"builtins.{name} was replaced"
+        for owner, values in known:
+            for name, (value, code) in values.items():
+                now = owner.get(name, absent)
+                if now is not value or (kind(now) is function and (now.__code__, now.__defaults__) != code):
+                    return f"the runner's own {name} was replaced"
+            if added := [name for name in owner if name not in values and not is_volatile(name)]:
+                return f"the runner's own {shown(added)} was replaced"
+        shadows = own.keys() & methods
+        return f"the runner's own {shown(shadows)} was replaced" if shadows else ""
+
+    return changes
 
 
-def _code(module: ModuleType) -> Iterator[tuple[Any, str, Any, Any]]:
-    """Functions and classes of a module and methods of its classes: owner, name, value, code."""
-    owners = [module, *(value for value in vars(module).values() if isinstance(value, type))]
-    for owner in owners:
-        own = owner is module or owner.__module__ == module.__name__
-        for name, value in list(vars(owner).items()) if own else ():
-            if callable(value):
-                yield owner, name, value, getattr(value, "__code__", None)
+def _owners(module: ModuleType) -> list[Mapping[str, Any]]:
+    """The names of a module, and those of the classes that it defines."""
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    return [vars(module), *(vars(own) for own in classes if own.__module__ == module.__name__)]
+
+
+def _code(value: Any) -> tuple[Any, Any] | None:
+    return (value.__code__, value.__defaults__) if type(value) is FunctionType else None
+
+
+def _is_volatile(name: str) -> bool:
+    """Python itself puts it there while code runs."""
+    return name in ("__warningregistry__", "__builtins__") or name.startswith("__annot")
 
 
 def _module_hooks() -> list[Mapping[Any, Any]]:

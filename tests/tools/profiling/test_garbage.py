@@ -84,7 +84,7 @@ def _as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 LINES = TABLE.splitlines()
 HALF_A_ROW = "\n".join([*LINES, LINES[-1][: len(LINES[-1]) // 2]])
-GERMAN = TABLE.replace('"86.26"', '"86,26"')
+DRAM = '"86.26"'
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,10 @@ def test_a_whole_table_is_read_among_other_lines(tmp_path: Path, text: str) -> N
         (printing(LINES[0][:200]), "no launch in it"),
         (printing(LINES[0][:8]), "printed no table"),
         (printing("\n".join(LINES[:2])), "no launch in it"),
-        (printing(GERMAN), "another locale's way: 86,26"),
+        *(
+            (printing(TABLE.replace(DRAM, f'"{numeral}"')), f"another locale's way: {numeral}")
+            for numeral in ("86,26", "1.234,5", "1.234.567", "1 234,5", "1'234.5", "12,34.5")
+        ),
         (printing(TABLE.replace('"86.26"', '"' + "9" * 200_000 + '"')), "cannot be read: field larger"),
         (printing(LINES[0], then=KILLED), "no launch in it"),
         (printing("\x00\xff\xfe garbage"), "printed no table"),
@@ -151,9 +154,53 @@ def test_a_value_that_cannot_be_costs_that_value_alone(tmp_path: Path) -> None:
 def test_garbage_of_nsys_leaves_cupti(tmp_path: Path, nsys: str, reason: str) -> None:
     told = f"pathlib.Path(arguments[-1]).write_text({json.dumps(TRACE)!r})"
     found = profiled(tmp_path, nsys=nsys, cupti=told)
-    traced_by = Evidence.NONE if "no kernel" in reason else Evidence.CUPTI
-    assert (found.evidence, found.system_evidence) == (Evidence.NCU, traced_by)
+    assert (found.evidence, found.system_evidence) == (Evidence.NCU, Evidence.CUPTI)
     assert reason in found.why
+
+
+STATS = """
+elif arguments[0] == "stats": print(tables[arguments[arguments.index("--report") + 1]])
+"""
+
+
+def stating(device: str, calls: str = "SKIPPED: no CUDA API") -> str:
+    """An nsys whose export has tables of another version, and that prints these of its own."""
+    tables = {"cuda_gpu_trace": device, "cuda_api_trace": calls}
+    before, _, rest = exporting("DROP TABLE StringIds").partition("\nelse:")
+    return f"tables = {tables!r}{before}{STATS.rstrip()}\nelse:{rest}"
+
+
+TITLES = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Bytes (MB),Name"
+ROW = "1000,900,1,65536,1,1,256,1,1,,scaled(const float *)"
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        f"Generating SQLite file run.sqlite\nProcessing [run.sqlite] with [trace.py]...\n\n{TITLES}\n{ROW}\n",
+        f"{TITLES}\r\n{ROW}\r\n2000,9",
+        f"{TITLES}\n{ROW}\n" + ROW[:20],
+    ],
+    ids=["banner", "cut off, other line ends", "cut off"],
+)
+def test_an_export_of_another_version_is_followed_by_nsyss_own_tables(tmp_path: Path, printed: str) -> None:
+    found = profiled(tmp_path, nsys=stating(printed))
+    assert (found.evidence, found.system_evidence) == (Evidence.NCU, Evidence.NSYS)
+    assert found.system is not None
+    (kernel,) = found.system.kernels
+    assert (kernel.kernel, kernel.blocks, kernel.threads) == ("scaled", 65536, 256)
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "SKIPPED", TITLES, f"{TITLES}\n{ROW.replace('900', '9.0,0')}", f"{TITLES}\n1;9;0",
+                f"{TITLES}\n{ROW.replace('900', '-1')}", f"{TITLES}\n{ROW.replace('900', 'nan')}",
+                f"{TITLES.replace('(ns)', '(h)')}\n{ROW}", "Start,Name\n1,f"],
+)  # fmt: skip
+def test_garbage_of_nsyss_own_tables_leaves_cupti(tmp_path: Path, printed: str) -> None:
+    told = f"pathlib.Path(arguments[-1]).write_text({json.dumps(TRACE)!r})"
+    found = profiled(tmp_path, nsys=stating(printed), cupti=told)
+    assert (found.evidence, found.system_evidence) == (Evidence.NCU, Evidence.CUPTI)
+    assert "no such table" in found.why
 
 
 def test_a_launch_that_was_cut_off_is_left_out_of_the_trace(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.summaries import Sum, averages, of_ncu, of_nsys, scale, stats_sum
-from stitch_tui.tools.profiling.nsys import read_database
+from stitch_tui.tools.profiling.nsys_database import read_database
 from tests.tools.profiling.fake_tools import program
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 from stitch_tui.tools.profiling.choice import choose
 from stitch_tui.tools.profiling.chrome_trace import read_trace
 from stitch_tui.tools.profiling.ncu_csv import Unreadable
-from stitch_tui.tools.profiling.nsys import read_database, trace
+from stitch_tui.tools.profiling.nsys import trace
+from stitch_tui.tools.profiling.nsys_database import read_database
+from stitch_tui.tools.profiling.nsys_stats import read_stats
 from stitch_tui.tools.profiling.profile import Evidence
 from stitch_tui.tools.profiling.spans import Span, Spans, system_of
 from stitch_tui.tools.profiling.summary import system_line
@@ -87,14 +90,26 @@ def chrome(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("source", ["nsys", "cupti"])
-def test_both_traces_tell_the_same_times(tmp_path: Path, source: str) -> None:
-    spans = (
-        read_database(database(tmp_path / "run.sqlite"))
-        if source == "nsys"
-        else read_trace(chrome(tmp_path / "t.json"))
-    )
-    system = system_of(spans, runs=1)
+def stats() -> tuple[str, str]:
+    """The same as ``nsys stats`` prints it: what the device did, and CUDA's calls."""
+    device = [f'{start},{end - start},1,4,2,1,128,1,1,,"{name}"' for name, start, end in KERNELS]
+    device.append('9500,200,9,,,,,,,0.000064,"[CUDA memcpy Host-to-Device]"')
+    calls = [f"{start},{end - start},{name},0,1,7,7,20," for name, start, end in CALLS]
+    titles = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Bytes (MB),Name"
+    more = "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name"
+    return "\n".join([titles, *device]), "\n".join([more, *calls])
+
+
+SOURCES: dict[str, Callable[[Path], Spans]] = {
+    "nsys": lambda folder: read_database(database(folder / "run.sqlite")),
+    "nsys stats": lambda _: read_stats(*stats()),
+    "cupti": lambda folder: read_trace(chrome(folder / "t.json")),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_all_traces_tell_the_same_times(tmp_path: Path, source: str) -> None:
+    system = system_of(SOURCES[source](tmp_path), runs=1)
     assert system.wall_us == 9.7
     assert system.busy_us == pytest.approx(3 + 4 + 0.2)
     assert (system.gaps, system.gap_us, system.longest_gap_us) == (2, 1.5, 1.0)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from stitch_tui.tools.worker.rig import Launch
-from stitch_tui.tools.worker.target import Slot
+from stitch_tui.tools.worker.launch import Launch
+from stitch_tui.tools.worker.slots import Slot
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[2] / "tools"

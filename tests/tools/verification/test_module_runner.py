@@ -11,12 +11,13 @@ from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
 from stitch_tui.tools.worker.baselines import Baselines
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import FULL, border_of, check
+from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.module_call import ModuleCall
 from stitch_tui.tools.worker.reference import Options, Reference
-from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.samples import SETS
 from stitch_tui.tools.worker.session import Session
-from stitch_tui.tools.worker.target import Target, target_of
+from stitch_tui.tools.worker.slots import Target
+from stitch_tui.tools.worker.target import target_of
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.timed_rig import TimedRig
 

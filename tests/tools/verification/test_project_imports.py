@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.tools.worker.checking import check
+from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.project_imports import with_imports
 from stitch_tui.tools.worker.reference import Options, Reference
-from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.session import Session
 from stitch_tui.tools.worker.task import Task
 

@@ -15,7 +15,8 @@ import torch
 
 from stitch_tui.tools.worker.checking import FULL, border_of
 from stitch_tui.tools.worker.cuda_driver import CudaDriver, CudaDriverError
-from stitch_tui.tools.worker.rig import Border, Launch
+from stitch_tui.tools.worker.launch import Launch
+from stitch_tui.tools.worker.rig import Border
 from stitch_tui.tools.worker.timed_rig import TimedRig, is_mixable, renew
 
 from . import fake_cuda_runner
