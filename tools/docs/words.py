@@ -94,12 +94,18 @@ def forms(query: str) -> list[str]:
 def synonyms() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Plain phrases as the stems of their words, each with CUDA's words for it."""
     table = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))
-    return tuple((_stems(phrase), tuple(words(meant))) for phrase, meant in table.items())
+    return tuple((stems(phrase), tuple(words(meant))) for phrase, meant in table.items())
+
+
+def said_stems(query: str) -> list[str]:
+    """The stems of a query's words, each once, without those that say nothing."""
+    told = " ".join(word for word in re.findall(r"\w+", query) if word.lower() not in _STOP)
+    return list(dict.fromkeys(stems(told)))
 
 
 def meant_words(query: str) -> list[str]:
     """CUDA's words for what a query says in others, however these are inflected; none that it has itself."""
-    own, said = set(query_words(query)), _stems(query)
+    own, said = set(query_words(query)), stems(query)
     found = [word for phrase, meant in synonyms() if _holds(said, phrase) for word in meant]
     return [word for word in dict.fromkeys(found) if word not in own]
 
@@ -108,7 +114,7 @@ def _holds(said: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
     return any(said[at : at + len(phrase)] == phrase for at in range(len(said) - len(phrase) + 1))
 
 
-def _stems(text: str) -> tuple[str, ...]:
+def stems(text: str) -> tuple[str, ...]:
     """The words of a text without their endings: ``pinned``, ``pinning`` and ``pins`` are ``pin``."""
     return tuple(map(_stem, re.findall(r"\w+", text)))
 
