@@ -111,6 +111,18 @@ def remove(desk: Desk, params: Json) -> Json:
     return {"source": source, "chunks": desk.index.remove(source) if desk.index.exists() else 0}
 
 
+def dimension(desk: Desk, params: Json) -> int:
+    """How many numbers the vector of a text has; 0 without a model of vectors.
+
+    Raises:
+        NoVectors: it cannot be asked.
+    """
+    if desk.embedder is None:
+        return 0
+    (vector,) = desk.embedder.vectors([params["text"]])
+    return len(vector)
+
+
 def at(desk: Desk, params: Json) -> Json | None:
     """The passage at ``FILE:LINE`` or ``FILE:LINE#ANCHOR``, where a citation said that it is."""
     found = re.fullmatch(r"(.*?):(\d+)(?:#(.*))?", params["place"], re.DOTALL)
@@ -121,6 +133,7 @@ METHODS: dict[str, Callable[[Desk, Json], Any]] = {
     "build": build,
     "search": search,
     "at": at,
+    "dimension": dimension,
     "add": add,
     "remove": remove,
     "list": lambda desk, _: desk.index.listing(),
