@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from stitch_tui.tools.docs.chunk import Chunk
+from stitch_tui.tools.docs.chunk import Chunk, Lines
 
 _COMMENT = re.compile(
     r"/\*[*!](?!<)(?P<block>.*?)\*/|(?P<lines>(?:^[ \t]*//[/!](?!<)[^\n]*\n)+)", re.DOTALL | re.MULTILINE
@@ -69,7 +69,7 @@ MOST_OVERLOADS = 12
 def chunks(source: str, *, bare: bool = True) -> Iterator[Chunk]:
     """The documented declarations of a header, and with `bare` the prototypes that have no comment."""
     source = _NO_BODY.sub(lambda match: ";".ljust(len(match[0])), source)
-    covered, known = 0, set[str]()
+    lines, covered, known = Lines(source), 0, set[str]()
     for match in _COMMENT.finditer(source):
         raw = match["block"] if match["block"] is not None else match["lines"]
         if match.start() < covered or _NOT_DOCUMENTATION.search(raw[:600]):
@@ -83,13 +83,13 @@ def chunks(source: str, *, bare: bool = True) -> Iterator[Chunk]:
             continue
         covered = end
         known.add(name)
-        line = source.count("\n", 0, match.start()) + 1
+        line = lines.at(match.start())
         yield Chunk(name, _one_line(signature), f"{_tidy(signature)}\n\n{text}", line, aliases=aliases)
-    yield from _constants(source)
+    yield from _constants(source, lines)
     if bare:
         code = _without_comments(source)
-        yield from _enumerations(source, code, known)
-        yield from _prototypes(code, known)
+        yield from _enumerations(source, code, lines, known)
+        yield from _prototypes(code, lines, known)
 
 
 def _is_of_interest(name: str, signature: str) -> bool:
@@ -202,19 +202,17 @@ def _without_comments(source: str) -> str:
     return _PREPROCESSOR.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), code)
 
 
-def _enumerations(source: str, code: str, known: set[str]) -> Iterator[Chunk]:
+def _enumerations(source: str, code: str, lines: Lines, known: set[str]) -> Iterator[Chunk]:
     """Enumerations without documentation, with what is said beside their values."""
     for match in _ENUMERATION.finditer(code):
         text = source[match.start() : match.end()]
         name, aliases = _names(text)
         if name and name not in known and len(text) <= MOST_BODY:
             known.add(name)
-            yield Chunk(
-                name, _one_line(text), _tidy(text), code.count("\n", 0, match.start()) + 1, aliases=aliases
-            )
+            yield Chunk(name, _one_line(text), _tidy(text), lines.at(match.start()), aliases=aliases)
 
 
-def _prototypes(code: str, known: set[str]) -> Iterator[Chunk]:
+def _prototypes(code: str, lines: Lines, known: set[str]) -> Iterator[Chunk]:
     """Function prototypes without documentation, overloads of one name together."""
     found: dict[str, list[tuple[int, str]]] = {}
     for match in _STATEMENT.finditer(code):
@@ -226,7 +224,7 @@ def _prototypes(code: str, known: set[str]) -> Iterator[Chunk]:
         name, _ = _names(statement)
         if not name or name in known:
             continue
-        line = code.count("\n", 0, match.start() + len(match[1]) - len(match[1].lstrip())) + 1
+        line = lines.at(match.start() + len(match[1]) - len(match[1].lstrip()))
         found.setdefault(name, []).append((line, _tidy(statement)))
     for name, overloads in found.items():
         line, first = overloads[0]
@@ -242,11 +240,11 @@ def _declares(before: str) -> bool:
     return bool(re.search(r"[\s*&>]\w+\s*$", before.strip()))
 
 
-def _constants(source: str) -> Iterator[Chunk]:
+def _constants(source: str, lines: Lines) -> Iterator[Chunk]:
     """Constants of the preprocessor with a comment behind them."""
     for match in _DEFINED.finditer(source):
         text = f"#define {match[1]} {match[2]}"
-        line = source.count("\n", 0, match.start()) + 1
+        line = lines.at(match.start())
         yield Chunk(match[1], text, f"{text}\n\n{_plain(match[3])}", line)
 
 

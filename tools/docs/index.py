@@ -131,7 +131,16 @@ class Index:
 
     def _locked(self, emit: Emit) -> int:
         lock = self.folder / "build.lock"
-        if (held := try_lock(lock)) is not None:
+        try:
+            held = try_lock(lock)
+        except OSError as error:
+            raise EnvironmentFault(
+                "the documentation index cannot be written",
+                where=str(lock),
+                why=error.strerror or str(error),
+                advice="see that you may write there, or set XDG_CACHE_HOME",
+            ) from error
+        if held is not None:
             return held
         emit("waiting", {"for": "another build of the documentation index"})
         try:

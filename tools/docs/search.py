@@ -26,6 +26,8 @@ WEIGHT_EVERYDAY = 1.75
 WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_FORM, WEIGHT_MEANT = 1.0, 2.0, 0.75, 1.25
 """Of a query's words, of the identifiers that misspelt ones are near to, of other forms of its words, and of
 CUDA's words for it."""
+LONGEST_QUERY = 2000
+"""Characters of a query that are looked at."""
 CANDIDATES = 8
 """Rows that are looked at for each one wanted: overloads of one name give way to other names."""
 VECTOR_WEIGHT, RANK_OFFSET = 0.3, 5
@@ -77,7 +79,7 @@ class Search:
             Damaged: the store cannot be read.
             NoVectors: the embedder's.
         """
-        options = options or Options()
+        options, query = options or Options(), query[:LONGEST_QUERY]
         where = " AND ".join(
             f"{column} = {quoted(value)}"
             for column, value in (("library", library), ("version", version))
