@@ -63,8 +63,10 @@ class EndpointEmbedding:
                 model=self._model, input=list(texts), encoding_format="float"
             )
             found = [each.embedding for each in sorted(answer.data, key=lambda each: each.index)]
-        except (openai.OpenAIError, json.JSONDecodeError, AttributeError, TypeError) as error:
+        except openai.OpenAIError as error:
             raise fault_of(error, where) from error
+        except (json.JSONDecodeError, AttributeError, TypeError) as error:
+            raise ModelFault(FaultKind.PROTOCOL, str(error), where=where) from error
         if len(found) != len(texts) or len({len(vector) for vector in found}) > 1 or not all(found):
             raise ModelFault(FaultKind.PROTOCOL, f"{len(found)} vectors for {len(texts)} texts", where=where)
         return found

@@ -1,4 +1,4 @@
-"""What the doctor says of models: each role's endpoint is asked for its models and for one small answer."""
+"""What the doctor says of models: each is asked for one small answer, and that of vectors for one vector."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,14 @@ from pydantic import BaseModel
 from stitch_tui.agents.cast import models_of
 from stitch_tui.agents.chat.client import Endpoint, endpoint_of, open_client
 from stitch_tui.agents.chat.faults import fault_of
+from stitch_tui.agents.embedding import ROLE, EndpointEmbedding, embedding_of
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.model import ChatModel
-from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
+from stitch_tui.agents.settings import EmbeddingSettings, LimitSettings, RoleSettings, Settings
 from stitch_tui.agents.state import Message, Session
 from stitch_tui.agents.structured import Unusable, ask_for
+from stitch_tui.tools.docs.client import DocsWorker
+from stitch_tui.tools.docs.vectors import OfflineModel
 from stitch_tui.tools.doctor import Check, State
 from stitch_tui.tools.errors import StitchError
 
@@ -32,6 +35,7 @@ PORTS = {
 SHOWN = 6
 """Models that are named; the others are counted."""
 PROBE_SECONDS = 120.0
+PROBE = "page-locked memory"
 
 
 class _Sum(BaseModel):
@@ -48,12 +52,43 @@ class _Nobody:
 
 
 async def model_checks(settings: Settings, ports: Mapping[int, str] = PORTS) -> list[Check]:
-    """A line for each role that is a model, and one for the servers that were found on this machine."""
+    """A line for each role that is a model, for a model of vectors, and for the servers that were found."""
     roles = models_of(settings)
-    found = await asyncio.gather(
-        local_servers(ports), *(_role_check(name, role) for name, role in roles.items())
-    )
-    return [*found[1:], found[0]]
+    checks = [_role_check(name, role) for name, role in roles.items()]
+    if settings.models.embedding.provider != "none":
+        checks.append(embedding_check(settings.models.embedding))
+    return list(await asyncio.gather(*checks, local_servers(ports)))
+
+
+async def embedding_check(settings: EmbeddingSettings) -> Check:
+    """One tiny text as a vector: how many numbers it has, or why there is none."""
+    name = f"{ROLE} model"
+    try:
+        chosen = embedding_of(settings)
+        began = monotonic()
+        if isinstance(chosen, EndpointEmbedding):
+            about, length = chosen.name, await _length_of(chosen)
+        else:
+            about, length = OfflineModel.name, await _length_offline()
+    except StitchError as error:
+        found = ": ".join(part for part in (error.where, error.what, error.why) if part)
+        return Check(name, State.MISSING, found, error.advice or f"look at [models.{ROLE}]")
+    found = f"{about}: vectors of {length} numbers, answered in {monotonic() - began:.1f} s"
+    return Check(name, State.OK, found)
+
+
+async def _length_of(embedding: EndpointEmbedding) -> int:
+    try:
+        (vector,) = await embedding.vectors([PROBE])
+        return len(vector)
+    finally:
+        await embedding.close()
+
+
+async def _length_offline() -> int:
+    async with DocsWorker("offline") as worker:
+        length: int = await worker.call("dimension", {"text": PROBE}, timeout=PROBE_SECONDS)
+        return length
 
 
 async def local_servers(ports: Mapping[int, str]) -> Check:

@@ -1,9 +1,10 @@
-"""How well the documentation index answers: hit rates of ninety questions, with parts switched off.
+"""How well the documentation index answers: hit rates of questions, with parts switched off.
 
 ``python benchmarks/retrieval.py --headers DIR...`` indexes the headers in these folders and the notes, and
 writes ``benchmarks/results/retrieval.json``.  A question is answered at rank r when the r-th passage is a
-chunk of one of its names (``retrieval_questions.toml``); of the sixty that were written first, every second
-one is ``dev``, on which alone anything may be tuned.
+chunk of one of its names.  Of the sixty questions that were written first (``retrieval_questions.toml``)
+every second one is ``dev``, and of those in ``retrieval_held_out.toml`` the kinds ``dev_...``: on these alone
+anything may be tuned.
 """
 
 import argparse
@@ -30,11 +31,14 @@ HERE = Path(__file__).parent
 DEPTH = 10
 SCALED_CHUNKS = 20_000
 TRIES = 5
-FRESH = ("fresh_plain", "fresh_paraphrased")
-"""Kinds of questions that nothing at all is tuned on, and that are not halved."""
+QUESTIONS = ("retrieval_questions.toml", "retrieval_held_out.toml")
+HALVED = ("plain", "paraphrased")
+"""Kinds of questions of which every second one is ``dev``; other kinds are so as a whole, or not at all."""
 ARMS = {
     "default": Options(),
     "without synonyms": Options(synonyms=False),
+    "without everyday words": Options(everyday=False),
+    "without either": Options(synonyms=False, everyday=False),
     "without spelling": Options(spelling=False),
 }
 VECTOR_ARMS = {"vector": Options(text=False), "fused": Options()}
@@ -55,7 +59,9 @@ def main() -> None:
     parser.add_argument("--headers", type=Path, nargs="+", required=True)
     parser.add_argument("--times", action="store_true", help="measure searches anew and keep all else")
     chosen = parser.parse_args()
-    questions = tomllib.loads((HERE / "retrieval_questions.toml").read_text(encoding="utf-8"))
+    questions: dict[str, list[dict[str, Any]]] = {}
+    for name in QUESTIONS:
+        questions |= tomllib.loads((HERE / name).read_text(encoding="utf-8"))
     files = [*sources.installed(chosen.headers), *sources.notes()]
     if chosen.times:
         kept = json.loads((provenance.RESULTS / "retrieval.json").read_text(encoding="utf-8"))
@@ -147,7 +153,8 @@ def scores(
     found: dict[str, Any] = {}
     for kind, asked in questions.items():
         ranks = [rank(question["q"], question["gold"]) for question in asked]
-        halves = {} if kind in FRESH else {"dev": summed(ranks[::2]), "held out": summed(ranks[1::2])}
+        is_halved = kind in HALVED
+        halves = {"dev": summed(ranks[::2]), "held out": summed(ranks[1::2])} if is_halved else {}
         missed = [q["q"] for q, at in zip(asked, ranks, strict=True) if not 0 < at <= 5]
         found[kind] = {"all": summed(ranks), **halves, "missed": missed}
     return found

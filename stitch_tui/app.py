@@ -29,8 +29,8 @@ from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
+from stitch_tui.widgets.cited import Cited
 from stitch_tui.widgets.composer import Field
-from stitch_tui.widgets.verifier import VerifierPane
 
 GRACE_S = 5.0
 """What a viewer has for ending once its terminal is gone."""
@@ -291,12 +291,12 @@ class StitchApp(KeysInOrder):
     def action_docs(self, query: str = "") -> None:
         self._open_docs(query=query)
 
-    def on_verifier_pane_cited(self, event: VerifierPane.Cited) -> None:
+    def on_cited(self, event: Cited) -> None:
         self._open_docs(first=event.citation)
 
     def _open_docs(self, *, query: str = "", first: Citation | None = None) -> None:
         from stitch_tui.agents.embedding import embedding_of
-        from stitch_tui.screens.docs import Cited, DocsScreen
+        from stitch_tui.screens.docs import DocsScreen, Shown
 
         try:
             embedding = embedding_of(self._embedding)
@@ -305,8 +305,8 @@ class StitchApp(KeysInOrder):
             return
         board = self.session.board if self.session else Board()
         citations = tuple(dict.fromkeys(cited for each in board.cited.values() for cited in each))
-        cited = Cited(citations, board.session.compiler)
-        self._open(DocsScreen(cited, first=first, query=query, embedding=embedding))
+        shown = Shown(citations, board.session.compiler)
+        self._open(DocsScreen(shown, first=first, query=query, embedding=embedding))
 
     def _open(self, screen: Screen[None]) -> None:
         """Show a screen, once."""

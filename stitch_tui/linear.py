@@ -133,7 +133,7 @@ class Linear:
                 )
             case "log":
                 return (
-                    "\n".join(f"{note.kind}: {one_line(note.text)}" for note in self._board.notes)
+                    "\n".join(f"{note.kind}: {one_line(note.sentence)}" for note in self._board.notes)
                     or "nothing yet"
                 )
             case "report":

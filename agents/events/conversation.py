@@ -48,10 +48,15 @@ class Retrieved(SessionEvent):
     citations: tuple[Citation, ...] = ()
 
     @property
+    def asked(self) -> str:
+        """``looked up 'cudaMalocHost'``."""
+        return f"looked up {self.query!r}"
+
+    @property
     def sentence(self) -> str:
         """``looked up 'cudaMalocHost': cudaMallocHost (runtime 13.0, cuda_runtime_api.h:4583)``."""
         shown = [citation.sentence for citation in self.citations]
-        return f"looked up {self.query!r}: {'; '.join(shown) or 'nothing was found'}"
+        return f"{self.asked}: {'; '.join(shown) or 'nothing was found'}"
 
 
 class Exchanged(SessionEvent):

@@ -43,8 +43,8 @@ def doctor(
 ) -> int:
     """Check what stitch needs here, one line and a fix each.
 
-    Each role that is a model is asked for one small answer.  Exits 3 when something that the chosen
-    device needs is missing, 4 when only a model is.
+    Each role that is a model is asked for one small answer, a model of vectors for one vector.  Exits 3
+    when something that the chosen device needs is missing, 4 when only a model is.
     """
     from dataclasses import replace
 

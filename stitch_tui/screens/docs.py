@@ -26,7 +26,7 @@ OTHER_VERSION = "not the compiler's version"
 
 
 @dataclass(frozen=True)
-class Cited:
+class Shown:
     """What roles of a session were shown, and the compiler that it is for."""
 
     citations: Sequence[Citation] = ()
@@ -53,14 +53,14 @@ class DocsScreen(Screen[None]):
 
     def __init__(
         self,
-        cited: Cited,
+        shown: Shown,
         *,
         first: Citation | None = None,
         query: str = "",
         embedding: "Embedding | Literal['offline'] | None" = None,
     ) -> None:
         super().__init__()
-        self._cited, self._first, self._query = cited, first, query
+        self._shown, self._first, self._query = shown, first, query
         self._worker = DocsWorker(embedding)
         self._rows: Sequence[Citation | Passage] = ()
         self._text = ""
@@ -80,9 +80,9 @@ class DocsScreen(Screen[None]):
             self.query_one("#query", Input).value = self._query
             self.search(self._query)
             return
-        chosen = self._cited.citations.index(self._first) if self._first in self._cited.citations else 0
-        self._list(self._cited.citations, "shown to this session's roles", chosen)
-        if self._cited.citations:
+        chosen = self._shown.citations.index(self._first) if self._first in self._shown.citations else 0
+        self._list(self._shown.citations, "shown to this session's roles", chosen)
+        if self._shown.citations:
             self._options.focus()
         else:
             self._say("" if is_indexed() else FIRST_USE)
@@ -119,7 +119,7 @@ class DocsScreen(Screen[None]):
     def _is_other_version(self, row: Citation | Passage) -> bool:
         if isinstance(row, Citation):
             return row.is_other_version
-        return is_other_version(row, self._cited.compiler)
+        return is_other_version(row, self._shown.compiler)
 
     def _say(self, text: str) -> None:
         self._text = ""

@@ -1,12 +1,17 @@
 """The report: how the session stands, in words and tables; and the log of what was decided."""
 
+from collections.abc import Iterator
+from itertools import count
+
 from textual.content import Content
+from textual.events import Click
 
 from stitch_tui.headless import summary
 from stitch_tui.plain_text import one_line, printable
 from stitch_tui.screens.pages import Page, heading, table
-from stitch_tui.view.board import Board
+from stitch_tui.view.board import Board, Note
 from stitch_tui.view.wording import error_of_limit, headline, percent
+from stitch_tui.widgets.cited import clicked, linked
 
 _STYLE = {"error": "$gate-fail", "warning": "$waiting", "decision": "$accent", "run": "bold"}
 
@@ -53,22 +58,32 @@ class ReportScreen(Page):
 
 
 class LogScreen(Page):
-    """The notes, latest last."""
+    """The notes, latest last; a click on a citation leads to its text."""
 
     PAGE = " Log: decisions, routes, warnings"
 
     def __init__(self, board: Board) -> None:
         super().__init__()
-        self._board = board
+        self._notes = tuple(board.notes)
+        self._cited = tuple(citation for note in self._notes for citation in note.citations)
 
     def text(self) -> Content:
-        if not self._board.notes:
+        if not self._notes:
             return Content("nothing yet")
-        return Content("\n").join(
-            Content.assemble(
-                (f"{note.time:%H:%M:%S} " if note.time else "", "$muted"),
-                (f"{note.kind:<9}", _STYLE.get(note.kind, "$muted")),
-                one_line(note.text),
-            )
-            for note in self._board.notes
-        )
+        numbers = count()
+        return Content("\n").join(_line(note, numbers) for note in self._notes)
+
+    def on_click(self, event: Click) -> None:
+        if (chosen := clicked(event, self._cited)) is not None:
+            self.post_message(chosen)
+
+
+def _line(note: Note, numbers: Iterator[int]) -> Content:
+    """A note; its citations take the next numbers."""
+    line = Content.assemble(
+        (f"{note.time:%H:%M:%S} " if note.time else "", "$muted"),
+        (f"{note.kind:<9}", _STYLE.get(note.kind, "$muted")),
+        one_line(note.text),
+    )
+    links = [linked(citation, next(numbers)) for citation in note.citations]
+    return Content.assemble(line, ": ", Content("; ").join(links)) if links else line

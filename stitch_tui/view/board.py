@@ -29,6 +29,14 @@ class Note:
     """``warning``, ``error``, ``route``, ``docs``, ``decision`` or ``run``."""
     text: str
     time: datetime | None = None
+    citations: tuple[events.Citation, ...] = ()
+    """What the documentation said; `text` ends where they begin."""
+
+    @property
+    def sentence(self) -> str:
+        """The text with its citations."""
+        said = "; ".join(citation.sentence for citation in self.citations)
+        return f"{self.text}: {said}" if said else self.text
 
 
 @dataclass
@@ -118,7 +126,8 @@ class Board:
             case events.Routed():
                 self._note("route", f"{event.subtask}: {event.next}: {event.reason}", event)
             case events.Retrieved():
-                self._note("docs", f"{event.subtask or event.role}: {event.sentence}", event)
+                said = event.asked if event.citations else event.sentence
+                self._note("docs", f"{event.subtask or event.role}: {said}", event, event.citations)
                 known = self.cited.get(event.subtask, ())
                 self.cited[event.subtask] = tuple(dict.fromkeys((*known, *event.citations)))
             case events.Decision():
@@ -133,8 +142,8 @@ class Board:
                 self.finished, self.stream.finished = event, True
                 self._note("run", f"{event.status}: {event.reason}", event)
 
-    def _note(self, kind: str, text: str, event: Event) -> None:
-        self.notes.append(Note(kind, text, event.time))
+    def _note(self, kind: str, text: str, event: Event, citations: tuple[events.Citation, ...] = ()) -> None:
+        self.notes.append(Note(kind, text, event.time, citations))
 
     # what panes ask --------------------------------------------------------------------------------
 

@@ -1,16 +1,13 @@
 """The Verifier pane: what was judged, on what evidence; error and speed with their spread."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.content import Content, Span
+from textual.content import Content
 from textual.events import Click
-from textual.message import Message
-from textual.style import Style
 from textual.widgets import Static
 
 from stitch_tui.agents.events import Citation
@@ -33,6 +30,7 @@ from stitch_tui.view.wording import (
     times,
 )
 from stitch_tui.widgets import roofline
+from stitch_tui.widgets.cited import clicked, linked
 
 FINDINGS = 12
 KERNELS = 8
@@ -47,12 +45,6 @@ class VerifierPane(VerticalScroll, can_focus=True):
         Binding("j", "scroll_down", "Down", show=False),
         Binding("k", "scroll_up", "Up", show=False),
     ]
-
-    @dataclass
-    class Cited(Message):
-        """A click on what the documentation said."""
-
-        citation: Citation
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -78,8 +70,8 @@ class VerifierPane(VerticalScroll, can_focus=True):
         self._draw()
 
     def on_click(self, event: Click) -> None:
-        if (number := event.style.meta.get("citation")) is not None:
-            self.post_message(self.Cited(self._cited[number]))
+        if (chosen := clicked(event, self._cited)) is not None:
+            self.post_message(chosen)
 
     def on_resize(self) -> None:
         """Lines depend on the width, which a pane that is not shown does not have."""
@@ -122,10 +114,7 @@ def _citations(cited: tuple[Citation, ...]) -> Iterator[Content]:
         return
     yield _section("documentation")
     for number in range(max(len(cited) - CITATIONS, 0), len(cited)):
-        text = Content(_indent(one_line(cited[number].sentence)))
-        style = Style.from_meta({"citation": number})
-        colour = "$waiting" if cited[number].is_other_version else "$accent"
-        yield Content(text.plain, [Span(0, len(text), colour), Span(0, len(text), style)])
+        yield linked(cited[number], number, LABEL)
 
 
 def _decision(iteration: Iteration, verdict: Verdict) -> Iterator[Content]:

@@ -22,6 +22,18 @@ def test_the_first_use_is_told_what_to_do(
     assert "only http and https URLs are fetched" in capsys.readouterr().err
 
 
+def test_a_cache_that_cannot_be_made_is_named_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nothing")
+    for command in (["build"], ["search", "anything"]):
+        assert invoke(["docs", *command]) == 3
+        said = capsys.readouterr().err
+        assert "cannot create a folder of stitch's" in said
+        assert "XDG_CACHE_HOME" in said
+        assert "worker" not in said
+
+
 @pytest.mark.slow
 def test_pages_of_ones_own_are_added_found_and_removed(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,7 +1,7 @@
 """An app on a made-up session, for tests."""
 
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -10,6 +10,7 @@ from shown_sessions import FakeEngine, in_progress
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Static
+from textual.worker import WorkerCancelled
 
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.settings import Settings, UiSettings
@@ -21,9 +22,10 @@ from stitch_tui.widgets import planner
 
 
 async def finished(app: App[None], *groups: str) -> None:
-    """Wait for the app's workers of these groups."""
+    """Wait for the app's workers of these groups; one that another takes the place of has ended, too."""
     if working := [worker for worker in app.workers if worker.group in groups]:
-        await app.workers.wait_for_complete(working)
+        with suppress(WorkerCancelled):
+            await app.workers.wait_for_complete(working)
 
 
 async def fed(pilot: Pilot[None]) -> None:

@@ -127,3 +127,34 @@ def test_what_a_role_was_shown_leads_to_its_text(include: Path) -> None:
             assert await said(screen, "Frees page-locked memory") is not docs, "the key leads there too"
 
     run(look())
+
+
+def test_a_citation_in_the_log_leads_to_its_text(include: Path) -> None:
+    index(include)
+    places = {"cudaMallocHost": f"{include / 'cuda.h'}:2", "cudaFreeHost": f"{include / 'cuda.h'}:4"}
+    cited = tuple(
+        events.Citation(library="driver", version="13.0", name=name, place=place)
+        for name, place in places.items()
+    )
+    looked_up = events.Retrieved(
+        role="coder", subtask="s02", reason="asked", query="[b]free[/]", citations=cited
+    )
+    nothing = events.Retrieved(role="planner", reason="asked", query="none")
+
+    async def look() -> None:
+        async with shown([*in_progress(), looked_up, nothing]) as screen:
+            await screen.screen.submit("/log")
+            await screen.pilot.pause()
+            assert "s02: looked up '[b]free[/]': cudaMallocHost" in screen.picture
+            assert "planner: looked up 'none': nothing was found" in screen.picture
+            lines = screen.picture.split("\n")
+            row = next(n for n, line in enumerate(lines) if "cudaFreeHost" in line)
+            log = screen.app.screen
+            await screen.pilot.click(offset=(2, row))
+            assert screen.app.screen is log, "a click beside it leads nowhere"
+            await screen.pilot.click(offset=(lines[row].index("cudaFreeHost") + 2, row))
+            await said(screen, "Frees page-locked memory")
+            await screen.pilot.press("escape")
+            assert screen.app.screen is log
+
+    run(look())

@@ -1,6 +1,7 @@
 """One piece of documentation, and the rule that keeps it short."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -44,6 +45,16 @@ class Cut:
     overlap: int = OVERLAP_TOKENS
 
 
+class Lines:
+    """Which line of a text, from 1, a place in it is on; found without reading what is before it again."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = [match.start() for match in re.finditer("\n", text)]
+
+    def at(self, place: int) -> int:
+        return bisect_left(self._ends, place) + 1
+
+
 def tokens(text: str) -> int:
     """How many tokens `TOKENIZER` makes of a text."""
     return sum(1 for _ in _PIECE.finditer(text))
@@ -58,9 +69,9 @@ def within(chunk: Chunk, cut: Cut) -> Iterator[Chunk]:
     if len(starts) <= cut.limit:
         yield chunk
         return
-    step = cut.limit - cut.overlap
+    lines, step = Lines(chunk.text), cut.limit - cut.overlap
     for first in range(0, len(starts) - cut.overlap, step):
         end = starts[first + cut.limit] if first + cut.limit < len(starts) else len(chunk.text)
         begin = starts[first] if first else 0
-        line = chunk.line + chunk.text.count("\n", 0, begin)
+        line = chunk.line + lines.at(begin) - 1
         yield replace(chunk, text=chunk.text[begin:end].rstrip(), line=line)

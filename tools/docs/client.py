@@ -182,6 +182,7 @@ class DocsWorker:
         os.close(self._log)
 
     async def _start(self) -> None:
+        cache_dir("docs")  # a folder that cannot be made is named here, and not by a worker that ended
         ours, theirs = socket.socketpair()
         self._log = os.memfd_create("docs-worker")
         try:

@@ -4,10 +4,8 @@ import hashlib
 import ipaddress
 import re
 import socket
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from email.message import Message
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import IO
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from stitch_tui.tools.atomic_write import replace_file, writing
+from stitch_tui.tools.docs.deadline import Deadline
 from stitch_tui.tools.docs.sources import LARGEST_BYTES, PAGE_KINDS
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
 
@@ -34,35 +33,52 @@ _KINDS = {
 }
 
 
-def fetched(url: str, folder: Path, clock: Callable[[], float] = time.monotonic) -> Path:
+def fetched(url: str, folder: Path) -> Path:
     """The page at a URL as a file below `folder`; text of another encoding becomes UTF-8.
 
-    At most `LARGEST_BYTES` in `LONGEST_S` seconds, over http or https alone, and never from https to http.
+    At most `LARGEST_BYTES` in `LONGEST_S` seconds from the first connection to the last byte, over http or
+    https alone, and never from https to http.
 
     Raises:
         UsageError: the URL or what lies there is of no kind that can be read.
         EnvironmentFault: it cannot be fetched or kept.
     """
     address = _address(url)
-    until = clock() + LONGEST_S
-    opener = urllib.request.build_opener(_Redirects())
     asked = urllib.request.Request(address, headers={"User-Agent": "stitch docs add"})
-    try:
-        with opener.open(asked, timeout=SILENCE_S) as answer:
-            kind = _kind(url, answer.headers)
-            data = _read(answer, url, until, clock)
-            charset = answer.headers.get_content_charset("utf-8")
-    except urllib.error.HTTPError as error:
-        raise EnvironmentFault(
-            "the page cannot be fetched", where=url, why=" ".join(f"{error.code} {error.reason}".split())
-        ) from error
-    except (OSError, HTTPException, ValueError) as error:
-        why = " ".join(str(getattr(error, "reason", "") or error).split())
-        raise EnvironmentFault("the page cannot be fetched", where=url, why=why) from error
+    with Deadline(LONGEST_S) as deadline:
+        try:
+            kind, data, charset = _answered(deadline, asked, url)
+        except urllib.error.HTTPError as error:
+            raise EnvironmentFault(
+                "the page cannot be fetched", where=url, why=" ".join(f"{error.code} {error.reason}".split())
+            ) from error
+        except (OSError, HTTPException, ValueError) as error:
+            if deadline.passed:
+                raise _too_slow(url) from error
+            why = " ".join(str(getattr(error, "reason", "") or error).split())
+            raise EnvironmentFault("the page cannot be fetched", where=url, why=why) from error
     path = folder / f"{_slug(url)}{kind}"
     with writing(path, "the fetched page cannot be kept"):
         replace_file(path, data if kind == ".pdf" else _utf8(data, charset))
     return path
+
+
+def _answered(deadline: Deadline, asked: urllib.request.Request, url: str) -> tuple[str, bytes, str]:
+    """The ending that tells what a page is, its bytes, and their encoding."""
+    opener = urllib.request.build_opener(_Redirects(), *deadline.handlers())
+    with opener.open(asked, timeout=SILENCE_S) as answer:
+        kind = _kind(url, answer.headers)
+        data = _read(answer, url)
+        if deadline.passed:  # whatever came is cut short
+            raise _too_slow(url)
+        _require_all(data, answer.headers, url)
+        return kind, data, answer.headers.get_content_charset("utf-8")
+
+
+def _too_slow(url: str) -> EnvironmentFault:
+    return EnvironmentFault(
+        "the page takes too long", where=url, why=f"over {LONGEST_S:g} s", advice="save it, and add the file"
+    )
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -129,19 +145,20 @@ def _kind(url: str, headers: Message) -> str:
     return _KINDS[said]
 
 
-def _read(answer: HTTPResponse, url: str, until: float, clock: Callable[[], float]) -> bytes:
+def _read(answer: HTTPResponse, url: str) -> bytes:
     pieces, size = list[bytes](), 0
     while piece := answer.read1(_PIECE):
         pieces.append(piece)
         size += len(piece)
         if size > LARGEST_BYTES:
             raise EnvironmentFault("the page is too large", where=url, why=f"over {LARGEST_BYTES:,} bytes")
-        if clock() > until:
-            raise EnvironmentFault("the page takes too long", where=url, why=f"over {LONGEST_S:g} s")
-    promised = answer.headers.get("Content-Length", "")
-    if promised.isdecimal() and size < int(promised):
-        raise EnvironmentFault("the page broke off", where=url, why=f"{size} of {promised} bytes came")
     return b"".join(pieces)
+
+
+def _require_all(data: bytes, headers: Message, url: str) -> None:
+    promised = headers.get("Content-Length", "")
+    if promised.isdecimal() and len(data) < int(promised):
+        raise EnvironmentFault("the page broke off", where=url, why=f"{len(data)} of {promised} bytes came")
 
 
 def _utf8(data: bytes, charset: str) -> bytes:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from stitch_tui.tools.docs.chunk import Chunk
+from stitch_tui.tools.docs.chunk import Chunk, Lines
 
 _COMMENT = re.compile(
     r"/\*[*!](?!<)(?P<block>.*?)\*/|(?P<lines>(?:^[ \t]*//[/!](?!<)[^\n]*\n)+)", re.DOTALL | re.MULTILINE
@@ -24,6 +24,8 @@ _NOT_DOCUMENTATION = re.compile(r"Copyright|SPDX-License|^\W*$", re.IGNORECASE)
 _OPENING_GROUP = re.compile(r"[\\@](?:defgroup|file|mainpage|page|namespace)\b")
 _NAMED = re.compile(r"([A-Za-z_]\w*|operator\s*[^\s\w(]{1,3})\s*\(")
 _TYPE = re.compile(r"\b(?:enum|struct|union|class)\s+(?:class\s+)?(?:__\w+__\s+)?(\w+)?")
+_POINTER_TYPE = re.compile(r"\([\w\s]*\*\s*(\w+)\s*\)\s*\(")
+"""Of functions: ``typedef void (CUDART_CB *cudaStreamCallback_t)(...)``."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STATEMENT = re.compile(r"([^;{}]*+)([;{}]|\Z)")
 _VALUE = re.compile(r"([A-Za-z_]\w*)[ \t]*(?:=[^,;{}]*)?(?:,|(?=\s*\}))")
@@ -32,6 +34,10 @@ _DEFINED = re.compile(
 )
 _DECORATION = re.compile(
     r"\b(?:__[a-z]\w*__|_?CCCL_\w+|CUB_RUNTIME_FUNCTION|_LIBCUDACXX_\w+|_*[A-Z0-9_]+_DECL(?:ARATION)?_*)\b"
+)
+_ENUMERATION = re.compile(
+    r"^[ \t]*(?:typedef\s+enum\s*\w*\s*\{[^{}]*\}\s*(\w+)|enum\s+(?:class\s+)?(\w+)[^;{}]*\{[^{}]*\})\s*;",
+    re.MULTILINE,
 )
 _LABEL = re.compile(r"^(?:public|protected|private)\s*:")
 _NO_BODY = re.compile(r"__DEF_IF_HOST")
@@ -63,7 +69,7 @@ MOST_OVERLOADS = 12
 def chunks(source: str, *, bare: bool = True) -> Iterator[Chunk]:
     """The documented declarations of a header, and with `bare` the prototypes that have no comment."""
     source = _NO_BODY.sub(lambda match: ";".ljust(len(match[0])), source)
-    covered, known = 0, set[str]()
+    lines, covered, known = Lines(source), 0, set[str]()
     for match in _COMMENT.finditer(source):
         raw = match["block"] if match["block"] is not None else match["lines"]
         if match.start() < covered or _NOT_DOCUMENTATION.search(raw[:600]):
@@ -77,11 +83,13 @@ def chunks(source: str, *, bare: bool = True) -> Iterator[Chunk]:
             continue
         covered = end
         known.add(name)
-        line = source.count("\n", 0, match.start()) + 1
+        line = lines.at(match.start())
         yield Chunk(name, _one_line(signature), f"{_tidy(signature)}\n\n{text}", line, aliases=aliases)
-    yield from _constants(source)
+    yield from _constants(source, lines)
     if bare:
-        yield from _prototypes(source, known)
+        code = _without_comments(source)
+        yield from _enumerations(source, code, lines, known)
+        yield from _prototypes(code, lines, known)
 
 
 def _is_of_interest(name: str, signature: str) -> bool:
@@ -173,8 +181,9 @@ def _names(declaration: str) -> tuple[str, str]:
         name = after[0] if after else (named[1] or "" if named else "")
         values = [_WORD.search(part) for part in inside.split(",")] if re.search(r"\benum\b", head) else []
         return name, " ".join(dict.fromkeys(value[0] for value in values if value))
-    if head.lstrip().startswith("typedef") and "(" not in head:
-        return _WORD.findall(head)[-1], ""
+    if head.lstrip().startswith("typedef"):
+        pointer = _POINTER_TYPE.search(head)
+        return (pointer[1] if pointer else _WORD.findall(head)[-1]), ""
     if value := _VALUE.fullmatch(f"{head.strip()},"):
         return value[1], ""
     head = _DECORATION.sub(" ", re.sub(r"^\s*template\s*<.*?>\s*(?=[\w_])", "", head, flags=re.DOTALL))
@@ -187,10 +196,24 @@ def _names(declaration: str) -> tuple[str, str]:
     return (words[-1], "") if len(words) > 1 else ("", "")
 
 
-def _prototypes(source: str, known: set[str]) -> Iterator[Chunk]:
-    """Function prototypes without documentation, overloads of one name together."""
+def _without_comments(source: str) -> str:
+    """The code alone, each character where it was: comments and the preprocessor's lines are spaces."""
     code = _ANY_COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), source)
-    code = _PREPROCESSOR.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), code)
+    return _PREPROCESSOR.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), code)
+
+
+def _enumerations(source: str, code: str, lines: Lines, known: set[str]) -> Iterator[Chunk]:
+    """Enumerations without documentation, with what is said beside their values."""
+    for match in _ENUMERATION.finditer(code):
+        text = source[match.start() : match.end()]
+        name, aliases = _names(text)
+        if name and name not in known and len(text) <= MOST_BODY:
+            known.add(name)
+            yield Chunk(name, _one_line(text), _tidy(text), lines.at(match.start()), aliases=aliases)
+
+
+def _prototypes(code: str, lines: Lines, known: set[str]) -> Iterator[Chunk]:
+    """Function prototypes without documentation, overloads of one name together."""
     found: dict[str, list[tuple[int, str]]] = {}
     for match in _STATEMENT.finditer(code):
         statement = _LABEL.sub("", match[1].strip()).strip()
@@ -201,7 +224,7 @@ def _prototypes(source: str, known: set[str]) -> Iterator[Chunk]:
         name, _ = _names(statement)
         if not name or name in known:
             continue
-        line = code.count("\n", 0, match.start() + len(match[1]) - len(match[1].lstrip())) + 1
+        line = lines.at(match.start() + len(match[1]) - len(match[1].lstrip()))
         found.setdefault(name, []).append((line, _tidy(statement)))
     for name, overloads in found.items():
         line, first = overloads[0]
@@ -217,11 +240,11 @@ def _declares(before: str) -> bool:
     return bool(re.search(r"[\s*&>]\w+\s*$", before.strip()))
 
 
-def _constants(source: str) -> Iterator[Chunk]:
+def _constants(source: str, lines: Lines) -> Iterator[Chunk]:
     """Constants of the preprocessor with a comment behind them."""
     for match in _DEFINED.finditer(source):
         text = f"#define {match[1]} {match[2]}"
-        line = source.count("\n", 0, match.start()) + 1
+        line = lines.at(match.start())
         yield Chunk(match[1], text, f"{text}\n\n{_plain(match[3])}", line)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
+from stitch_tui.tools.docs.everyday import everyday_text, everyday_words
 from stitch_tui.tools.docs.search import Search
 from stitch_tui.tools.docs.sources import SourceFile
 from stitch_tui.tools.docs.store import SCHEMA, Row, Store
@@ -130,7 +131,16 @@ class Index:
 
     def _locked(self, emit: Emit) -> int:
         lock = self.folder / "build.lock"
-        if (held := try_lock(lock)) is not None:
+        try:
+            held = try_lock(lock)
+        except OSError as error:
+            raise EnvironmentFault(
+                "the documentation index cannot be written",
+                where=str(lock),
+                why=error.strerror or str(error),
+                advice="see that you may write there, or set XDG_CACHE_HOME",
+            ) from error
+        if held is not None:
             return held
         emit("waiting", {"for": "another build of the documentation index"})
         try:
@@ -204,6 +214,7 @@ class Index:
                 "names": " ".join(words(piece.name)),
                 "brief": " ".join(words(brief)),
                 "words": " ".join([*words(f"{piece.title} {piece.aliases} {piece.text}"), stem]),
+                "everyday": everyday_words(piece.name),
             }
             for number, (brief, piece) in enumerate(pieces)
         ]
@@ -219,7 +230,7 @@ def everything(include_folders: Iterable[Path]) -> list[SourceFile]:
 def _add_vectors(rows: Sequence[Row], embedder: Embedder, emit: Emit) -> None:
     for first in range(0, len(rows), BATCH):
         batch = rows[first : first + BATCH]
-        texts = [described(row["name"], row["said"]) for row in batch]
+        texts = [described(row["name"], row["said"], everyday_text(row["name"])) for row in batch]
         for row, vector in zip(batch, embedder.vectors(texts), strict=True):
             row["vector"] = vector
         emit("vectors", {"done": first + len(batch), "of": len(rows)})

@@ -1,4 +1,4 @@
-"""Search the store: words in three columns first, vectors as a second opinion, each name once."""
+"""Search the store: words and everyday words first, vectors as a second opinion, each name once."""
 
 import re
 from collections.abc import Sequence
@@ -7,18 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from stitch_tui.tools.docs import sources
+from stitch_tui.tools.docs.everyday import call_of
 from stitch_tui.tools.docs.store import Row, Store, quoted
 from stitch_tui.tools.docs.vectors import Embedder
-from stitch_tui.tools.docs.words import Names, forms, meant_words, misspellable, query_words, words
+from stitch_tui.tools.docs.words import (
+    Names,
+    forms,
+    meant_words,
+    misspellable,
+    query_words,
+    said_stems,
+    words,
+)
 
+FIELD_WEIGHTS = {"names": 0.7, "brief": 0.5, "words": 0.9}
+WEIGHT_EVERYDAY = 1.75
+"""Of a query's words in what the columns hold: a name, its first sentence, all of it; what it is for."""
 WEIGHT_ASKED, WEIGHT_SPELT, WEIGHT_FORM, WEIGHT_MEANT = 1.0, 2.0, 0.75, 1.25
 """Of a query's words, of the identifiers that misspelt ones are near to, of other forms of its words, and of
 CUDA's words for it."""
+LONGEST_QUERY = 2000
+"""Characters of a query that are looked at."""
 CANDIDATES = 8
 """Rows that are looked at for each one wanted: overloads of one name give way to other names."""
 VECTOR_WEIGHT, RANK_OFFSET = 0.3, 5
 """A row's share is ``weight / (offset + rank)`` of each list (reciprocal rank fusion; words weigh 1)."""
-_API = re.compile(r"^(?:cuda|cu)(?=.)|(?:v\d|64|ptsz|ptds)$")
+_PRECISION = re.compile(r"^(cublas(?:Xt)?)(?:[SDCZH]|HSH|HSS|TST|TSS)(?=[a-z])")
+"""cuBLAS' letter of a type."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,8 @@ class Options:
 
     synonyms: bool = True
     spelling: bool = True
+    everyday: bool = True
+    """What names are for, in everyday words."""
     distinct: bool = True
     """Each name once."""
     text: bool = True
@@ -62,7 +79,7 @@ class Search:
             Damaged: the store cannot be read.
             NoVectors: the embedder's.
         """
-        options = options or Options()
+        options, query = options or Options(), query[:LONGEST_QUERY]
         where = " AND ".join(
             f"{column} = {quoted(value)}"
             for column, value in (("library", library), ("version", version))
@@ -75,7 +92,7 @@ class Search:
         most = limit * CANDIDATES
         rows = list[Row]()
         if options.text:
-            rows = self._store.search(self._weighted(query, near, options), where, most)
+            rows = self._store.search(self._asked(query, near, options), where, most)
         if embedder is not None and query.strip():
             (vector,) = embedder.vectors([query])
             rows = fused(rows, self._store.nearest(vector, where, most))
@@ -94,8 +111,8 @@ class Search:
         rows = self._store.matching(where)
         return _passage(rows[0] | {"_score": 0.0}) if rows else None
 
-    def _weighted(self, query: str, near: Sequence[str], options: Options) -> list[tuple[list[str], float]]:
-        """The words to look for in groups, each word in the first that has it, with the groups' weights."""
+    def _asked(self, query: str, near: Sequence[str], options: Options) -> list[tuple[list[str], str, float]]:
+        """The words to look for in groups, each word in the first that has it: in which column, how heavy."""
         spelt = [word for name in near for word in (name, *self._parts.get(name, ()))]
         groups: list[tuple[list[str], float]] = [
             (query_words(query), WEIGHT_ASKED),
@@ -103,10 +120,13 @@ class Search:
             (meant_words(query) if options.synonyms else [], WEIGHT_MEANT),
             (forms(query), WEIGHT_FORM),
         ]
-        found, known = list[tuple[list[str], float]](), set[str]()
+        found, known = list[tuple[list[str], str, float]](), set[str]()
         for group, weight in groups:
-            found.append(([word for word in dict.fromkeys(group) if word not in known], weight))
+            fresh = [word for word in dict.fromkeys(group) if word not in known]
+            found += [(fresh, field, weight * share) for field, share in FIELD_WEIGHTS.items()]
             known.update(group)
+        if options.everyday:
+            found.append((said_stems(query), "everyday", WEIGHT_EVERYDAY))
         return found
 
     def _known_names(self) -> Names:
@@ -137,7 +157,7 @@ def one_a_name(rows: Sequence[Row]) -> list[Row]:
     """
     first: dict[str, Row] = {}
     for row in rows:
-        name = _API.sub("", row["name"].replace("_", "").lower())
+        name = _PRECISION.sub(r"\1", call_of(row["name"])).strip("_").lower()
         is_page = Path(row["file"]).suffix.lower() in sources.PAGE_KINDS
         first.setdefault(row["id"] if is_page else name, row)
     return list(first.values())

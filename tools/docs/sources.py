@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -72,9 +73,10 @@ class SourceFile:
 
         Raises:
             OSError: it cannot be read.
-            UsageError: its name is no text.
+            UsageError: its name is no text, or it is too large.
         """
         _require_text(self.path)
+        _require_small(self.path)
         about = "\0".join((self.source, self.library, self.version, self.licence))
         return hashlib.sha256(about.encode() + self.path.read_bytes()).hexdigest()[:32]
 
@@ -83,12 +85,15 @@ class SourceFile:
 
         Raises:
             OSError: it cannot be read.
+            UsageError: it is no text, whatever its name says.
             EnvironmentFault: it is a PDF, and no good one, or there is nothing to read it with.
         """
         kind = PAGE_KINDS.get(self.path.suffix.lower(), "")
         if kind == "pdf":
             return list(pdf.chunks(self.path))
         text = self.path.read_text(encoding="utf-8", errors="replace")
+        if "\0" in text:
+            raise UsageError("it is no text in UTF-8", where=str(self.path), advice="save it as UTF-8")
         if self.path.suffix in HEADER_KINDS or not self.path.suffix:
             bare = self.path.suffix == ".h" and self.library not in ("cub", "thrust", "libcudacxx", "cutlass")
             return list(headers.chunks(text, bare=bare))
@@ -139,8 +144,8 @@ def _cutlass_pages(include: Path) -> Iterator[SourceFile]:
         return
     version = _version(include, "cutlass")
     for folder in _CUTLASS_PAGES:
-        for page in sorted((include.parent / folder).rglob("*.md")):
-            if _is_small(page):
+        for page in _files_below(include.parent / folder):
+            if page.suffix == ".md" and _is_small(page):
                 yield SourceFile(page, "toolkit", "cutlass", version, LICENCES["cutlass"])
 
 
@@ -160,7 +165,7 @@ def of_added(added: Added) -> list[SourceFile]:
     path = Path(added.path)
     if path.is_file():
         return [_own(path, added)]
-    pages_ = [p for p in sorted(path.rglob("*")) if p.suffix.lower() in PAGE_KINDS and _is_small(p)]
+    pages_ = [p for p in _files_below(path) if p.suffix.lower() in PAGE_KINDS and _is_small(p)]
     return [*(_own(page, added) for page in pages_), *_headers_of(path, added.source, added)]
 
 
@@ -171,10 +176,10 @@ def checked(path: Path, library: str, version: str, url: str = "") -> Added:
         url: where the file was fetched from.
 
     Raises:
-        UsageError: it is not there, or of a kind that cannot be read.
+        UsageError: it is not there, too large, or of a kind that cannot be read.
         EnvironmentFault: it is a PDF, and there is nothing to read it with.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError("there is no such file or folder", where=str(path))
     if path.suffix.lower() == ".pdf":
         pdf.require()
@@ -183,6 +188,8 @@ def checked(path: Path, library: str, version: str, url: str = "") -> Added:
     if path.is_file() and path.suffix.lower() not in PAGE_KINDS and path.suffix not in HEADER_KINDS:
         kinds = ", ".join(sorted(HEADER_KINDS | set(PAGE_KINDS)))
         raise UsageError(f"{path.suffix or 'this kind of file'} is not read", where=str(path), advice=kinds)
+    if path.is_file():
+        _require_small(path)
     if not of_added(added):
         raise UsageError("there is nothing to index in it", where=str(path))
     return added
@@ -218,7 +225,7 @@ def _own(path: Path, added: Added) -> SourceFile:
 
 
 def _headers_of(folder: Path, source: str, added: Added | None = None) -> Iterator[SourceFile]:
-    for path in sorted(folder.rglob("*")):
+    for path in _files_below(folder):
         name = path.relative_to(folder).as_posix()
         wanted = path.suffix in HEADER_KINDS or (
             not path.suffix and re.fullmatch(r"(?:cccl/)?cuda/\w+", name)
@@ -268,6 +275,25 @@ def _require_text(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise UsageError("its name is no UTF-8", where=str(path), advice="rename it") from error
+
+
+def _require_small(path: Path) -> None:
+    """Raise for a file that is no documentation, by its size.
+
+    Raises:
+        OSError: it is not there.
+    """
+    if (size := path.stat().st_size) > LARGEST_BYTES:
+        why = f"{size:,} bytes, and at most {LARGEST_BYTES:,} are read"
+        raise UsageError("it is too large", where=str(path), why=why, advice="add a part of it")
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """All files below a folder, in order; what goes or cannot be looked into meanwhile is left out.
+
+    Links to folders are not followed: they may lead round in a ring.
+    """
+    return sorted(Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
 
 
 def _is_small(path: Path) -> bool:

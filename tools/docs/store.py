@@ -19,7 +19,7 @@ from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.docs.lance import FTS, BooleanQuery, MatchQuery, Occur, Table, lancedb
 from stitch_tui.tools.errors import EnvironmentFault
 
-SCHEMA = 2
+SCHEMA = 3
 """Raised whenever rows mean something else: a store of another number is made anew."""
 TABLE = "chunks"
 _COLUMNS = (
@@ -35,8 +35,9 @@ _COLUMNS = (
     "text",
     "anchor",
 )
-FIELDS = {"names": 1.0, "brief": 0.5, "words": 1.0}
-"""The columns that are searched, as words, and what each counts: the name, the first sentence, all of it."""
+FIELDS = ("names", "brief", "words", "everyday")
+"""The columns that are searched, as words: the name, the first sentence, all of it, and what it is for in
+everyday words."""
 Row = dict[str, Any]
 """May have a ``vector``, as either all rows of a store have or none."""
 
@@ -120,26 +121,21 @@ class Store:
             with contextlib.suppress(RuntimeError):  # somebody else is at it: the rows are found all the same
                 table.optimize()
 
-    def search(self, weighted: Iterable[tuple[Sequence[str], float]], where: str, limit: int) -> list[Row]:
-        """The best rows for words with their weights.
+    def search(self, asked: Iterable[tuple[Sequence[str], str, float]], where: str, limit: int) -> list[Row]:
+        """The best rows for words in columns, each with its weight.
 
         Raises:
             Damaged: the store cannot be read.
         """
-        queries = [
-            _matching(words, column, boost * share)
-            for words, boost in weighted
-            if words
-            for column, share in FIELDS.items()
-        ]
+        queries = [_matching(words, column, weight) for words, column, weight in asked if words]
         if not queries:
             return []
         query = BooleanQuery([(Occur.SHOULD, one) for one in queries])
 
         def ask(table: Table) -> list[Row]:
-            asked = table.search(query, query_type="fts").limit(limit)
-            asked = asked.where(where, prefilter=True) if where else asked
-            found: list[Row] = asked.select([*_COLUMNS, "line", "_score"]).to_list()
+            best = table.search(query, query_type="fts").limit(limit)
+            best = best.where(where, prefilter=True) if where else best
+            found: list[Row] = best.select([*_COLUMNS, "line", "_score"]).to_list()
             return found
 
         return self._read(ask)

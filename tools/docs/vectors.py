@@ -57,6 +57,6 @@ class OfflineModel:
         return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
-def described(name: str, said: str) -> str:
-    """What a chunk's vector is made of: its name in words, and what it says in brief."""
-    return f"{' '.join(_CAMEL.split(name)).strip()}. {said}"
+def described(name: str, said: str, everyday: str) -> str:
+    """What a chunk's vector is made of: its name in words, what it says in brief, and in everyday words."""
+    return ". ".join(filter(None, (" ".join(_CAMEL.split(name)).strip(), said, everyday)))

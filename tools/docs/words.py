@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 SYNONYMS = Path(__file__).with_name("synonyms.toml")
@@ -13,6 +14,8 @@ NEAR = 0.8
 """Least similarity of a misspelt identifier and the one that is meant."""
 SHORTEST_MISSPELT = 6
 MOST_LOOKED_AT = 40
+MOST_WORDS = 64
+"""Of a query, each once: more say nothing more, and take long."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|\d[\d.]*\w*")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LIBRARY = re.compile(r"cu(?:da|blas|dnn|rand|sparse|fft|solver)\w{4}")
@@ -57,15 +60,16 @@ def _singular(word: str) -> str:
 
 
 def query_words(query: str) -> list[str]:
-    """The words to look for, each once, without those that say nothing."""
-    return [word for word in dict.fromkeys(words(query)) if word not in _STOP]
+    """The words to look for, each once, without those that say nothing; the first `MOST_WORDS`."""
+    found = (word for word in dict.fromkeys(words(query)) if word not in _STOP)
+    return list(islice(found, MOST_WORDS))
 
 
 def misspellable(query: str) -> list[str]:
     """The identifiers of a query, lower case: plain words are left as they are."""
     found = [(match[0], _of(match[0])) for match in _WORD.finditer(query)]
     names = (parts[0] for word, parts in found if len(parts) > 1 or _LIBRARY.match(word))
-    return list(dict.fromkeys(names))
+    return list(islice(dict.fromkeys(names), MOST_WORDS))
 
 
 def _other_forms(word: str) -> Iterator[str]:
@@ -94,12 +98,18 @@ def forms(query: str) -> list[str]:
 def synonyms() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Plain phrases as the stems of their words, each with CUDA's words for it."""
     table = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))
-    return tuple((_stems(phrase), tuple(words(meant))) for phrase, meant in table.items())
+    return tuple((stems(phrase), tuple(words(meant))) for phrase, meant in table.items())
+
+
+def said_stems(query: str) -> list[str]:
+    """The stems of a query's words, each once, without those that say nothing; the first `MOST_WORDS`."""
+    told = " ".join(word for word in re.findall(r"\w+", query) if word.lower() not in _STOP)
+    return list(islice(dict.fromkeys(stems(told)), MOST_WORDS))
 
 
 def meant_words(query: str) -> list[str]:
     """CUDA's words for what a query says in others, however these are inflected; none that it has itself."""
-    own, said = set(query_words(query)), _stems(query)
+    own, said = set(query_words(query)), stems(query)
     found = [word for phrase, meant in synonyms() if _holds(said, phrase) for word in meant]
     return [word for word in dict.fromkeys(found) if word not in own]
 
@@ -108,7 +118,7 @@ def _holds(said: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
     return any(said[at : at + len(phrase)] == phrase for at in range(len(said) - len(phrase) + 1))
 
 
-def _stems(text: str) -> tuple[str, ...]:
+def stems(text: str) -> tuple[str, ...]:
     """The words of a text without their endings: ``pinned``, ``pinning`` and ``pins`` are ``pin``."""
     return tuple(map(_stem, re.findall(r"\w+", text)))
 

@@ -55,7 +55,10 @@ def build(desk: Desk, params: Json) -> Json:
     named = params.get("folders")
     folders = map(Path, named) if named else asyncio.run(include_folders(params.get("python", "")))
     files = everything(folders)
-    return desk.index.build(files, desk.emit, anew=bool(params.get("anew")), embedder=desk.embedder)
+    built = desk.index.build(files, desk.emit, anew=bool(params.get("anew")), embedder=desk.embedder)
+    gone = [added for added in sources.added_paths() if not Path(added.path).exists()]
+    told = [f"{added.source}: it is gone; to forget it: stitch docs remove" for added in gone]
+    return {**built, "unread": [*built["unread"], *told]}
 
 
 def search(desk: Desk, params: Json) -> list[Json]:
@@ -99,7 +102,7 @@ def remove(desk: Desk, params: Json) -> Json:
         UsageError: nothing of that name was added.
     """
     known = sources.added_paths()
-    names = (str(Path(params["path"]).resolve()), params["path"])
+    names = (os.path.realpath(params["path"]), params["path"])
     gone = next((one for one in known if one.source in names), None)
     if gone is None:
         there = ", ".join(one.source for one in known) or "nothing was added"
@@ -109,6 +112,18 @@ def remove(desk: Desk, params: Json) -> Json:
         Path(gone.path).unlink(missing_ok=True)
     source = gone.source
     return {"source": source, "chunks": desk.index.remove(source) if desk.index.exists() else 0}
+
+
+def dimension(desk: Desk, params: Json) -> int:
+    """How many numbers the vector of a text has; 0 without a model of vectors.
+
+    Raises:
+        NoVectors: it cannot be asked.
+    """
+    if desk.embedder is None:
+        return 0
+    (vector,) = desk.embedder.vectors([params["text"]])
+    return len(vector)
 
 
 def at(desk: Desk, params: Json) -> Json | None:
@@ -121,6 +136,7 @@ METHODS: dict[str, Callable[[Desk, Json], Any]] = {
     "build": build,
     "search": search,
     "at": at,
+    "dimension": dimension,
     "add": add,
     "remove": remove,
     "list": lambda desk, _: desk.index.listing(),

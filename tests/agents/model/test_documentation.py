@@ -109,7 +109,7 @@ def test_a_name_that_the_compiler_does_not_know_is_looked_up(desk: Desk) -> None
     assert citation.is_other_version, "cuBLAS 12 beside a compiler of CUDA 13"
     board = Board()
     board.add(told)
-    assert board.notes[0].text == (
+    assert board.notes[0].sentence == (
         "s01: looked up 'cublasLtMatmulDescSetAtribute': cublasLtMatmulDescSetAttribute "
         "(cublaslt 12.12, cublasLt.h:2, not the compiler's version)"
     )

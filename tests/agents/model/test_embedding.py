@@ -12,11 +12,13 @@ import pytest
 from openai_server import OpenAIServer, Reply, error
 
 from stitch_tui.agents.embedding import EndpointEmbedding, embedding_of
-from stitch_tui.agents.settings import EmbeddingSettings
+from stitch_tui.agents.endpoints import model_checks
+from stitch_tui.agents.settings import EmbeddingSettings, ModelSettings, Settings
 from stitch_tui.tools.docs import worker
 from stitch_tui.tools.docs.client import DocsWorker, Embedding, answered, is_indexed
 from stitch_tui.tools.docs.index import Index
 from stitch_tui.tools.docs.vectors import NoVectors, OfflineModel
+from stitch_tui.tools.doctor import Check, State
 from stitch_tui.tools.errors import Denied, EnvironmentFault, UsageError
 from stitch_tui.tools.paths import cache_dir
 
@@ -157,3 +159,48 @@ def test_without_its_package_the_offline_model_says_what_to_install(monkeypatch:
     with pytest.raises(NoVectors, match="not installed") as caught:
         OfflineModel().vectors(["x"])
     assert "stitch-tui[docs]" in caught.value.advice
+
+
+def examined(embedding: EmbeddingSettings) -> list[Check]:
+    """What the doctor says of models."""
+    return asyncio.run(model_checks(Settings(models=ModelSettings(embedding=embedding)), {}))
+
+
+def test_the_doctor_says_how_long_an_endpoints_vectors_are() -> None:
+    with OpenAIServer(vectors) as server:
+        check, _ = examined(settings(server.url))
+    assert (check.name, check.state) == ("embedding model", State.OK)
+    assert check.found.startswith(f"tiny at {server.url}: vectors of 2 numbers")
+    assert [len(request["input"]) for request in server.requests] == [1], "one tiny call"
+
+
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [
+        (error(401, f"wrong key {KEY}"), "authentication failure"),
+        (error(404, "no such model"), "tiny"),
+        (Reply(body=b"<html>", content_type="text/html"), "not an OpenAI-compatible answer"),
+        (Reply(body=b'{"data": []}'), "0 vectors for 1 texts"),
+    ],
+)
+def test_the_doctor_says_why_an_endpoint_gives_no_vectors(reply: Reply, found: str) -> None:
+    with OpenAIServer([reply]) as server:
+        check, _ = examined(settings(server.url))
+    assert check.state is State.MISSING
+    assert found in check.found
+    assert check.fix
+    assert KEY not in str(check)
+
+
+def test_the_doctor_says_what_is_not_set_and_nothing_where_vectors_are_off() -> None:
+    check, _ = examined(settings(""))
+    assert check.state is State.MISSING
+    assert "models.embedding.base_url" in check.found
+    assert [check.name for check in examined(EmbeddingSettings())] == ["local models"]
+
+
+def test_the_doctor_asks_the_offline_model_in_the_docs_worker() -> None:
+    pytest.importorskip("wordllama")
+    check, _ = examined(EmbeddingSettings(provider="offline"))
+    assert check.state is State.OK
+    assert check.found.startswith(f"{OfflineModel.name}: vectors of 256 numbers")

@@ -1,8 +1,10 @@
 """What a person adds: pages by URL within limits, PDF, and what is refused with a way out."""
 
+import contextlib
 import importlib.util
 import io
 import os
+import socketserver
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -136,10 +138,36 @@ def test_only_a_page_of_this_machine_or_network_may_lead_to_another_there() -> N
     assert led("http://8.8.8.8/guide", "http://9.9.9.9/guide")
 
 
-def test_a_page_that_takes_too_long_is_left(site: str, tmp_path: Path) -> None:
-    hours = iter(range(0, 36_000, 3600))
-    with pytest.raises(EnvironmentFault, match="too long"):
-        fetched(f"{site}/notes.md", tmp_path, clock=lambda: float(next(hours)))
+@pytest.mark.parametrize("part", ["head", "body", "handshake"])
+def test_a_server_that_sends_a_byte_now_and_then_is_left_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """Each byte comes long before a silence is too long: only a limit on all of it ends this."""
+    begun = {
+        "head": b"HTTP/1.0 200 OK\r\nX-Slow: ",
+        "body": b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n",
+        "handshake": b"\x16\x03\x03\x40\x00",  # a record of TLS, 16 KiB of it to come
+    }
+    monkeypatch.setattr(fetch, "LONGEST_S", 0.5)
+    ended = threading.Event()
+
+    class Trickling(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                self.request.sendall(begun[part])
+                while not ended.wait(0.01):
+                    self.request.sendall(b"x")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Trickling) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        scheme = "https" if part == "handshake" else "http"
+        try:
+            with pytest.raises(EnvironmentFault, match=r"takes too long.*over 0.5 s"):
+                fetched(f"{scheme}://127.0.0.1:{server.server_address[1]}/guide.md", tmp_path)
+        finally:
+            ended.set()
+            server.shutdown()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

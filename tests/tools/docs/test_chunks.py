@@ -106,3 +106,22 @@ def test_a_long_section_is_cut_at_1000_tokens_with_100_of_overlap() -> None:
     assert list(within(Chunk("s", "s", " ".join(words[:500]), 1), Cut())) == [
         Chunk("s", "s", " ".join(words[:500]), 1)
     ]
+
+
+def test_an_enumeration_without_documentation_is_a_chunk_with_what_stands_beside_its_values() -> None:
+    source = (
+        "typedef enum { MODE_HOST = 0, MODE_DEVICE = 1 /* on the card */ } mode_t;\n"
+        "enum mode_t other(int a);\n"
+    )
+    found = by_name(source)
+    assert set(found) == {"mode_t", "other"}
+    assert "on the card" in found["mode_t"].text
+    assert found["mode_t"].aliases == "MODE_HOST MODE_DEVICE"
+    assert "mode_t" not in by_name(source, bare=False)
+
+
+def test_a_type_of_functions_is_named_by_itself_and_not_by_what_they_return() -> None:
+    (chunk,) = headers.chunks(
+        "/** Type of callbacks. */\ntypedef void (CUDART_CB *callback_t)(int status, void *data);\n"
+    )
+    assert chunk.name == "callback_t"
