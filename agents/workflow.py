@@ -94,7 +94,7 @@ class Workflow:
     # code, verify, route ------------------------------------------------------------------------
 
     async def _solve(self, id: str) -> None:
-        """Attempt one subtask until it is routed to its end, or a human ends it."""
+        """Attempt one subtask until it is routed to its end, a human ends it, or the program changes."""
         if known := route.twin(self._session, self._subtask(id), self._brief.graph):
             self._end_as(id, known)
             return
@@ -116,6 +116,8 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
+        if following.next is Next.INTEGRATE:
+            return
         self._end(id, _END.get(following.next, SubtaskState.FAILED), following.reason)
 
     def _end(self, id: str, state: Ended, reason: str) -> None:
@@ -158,6 +160,8 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
+            if (now := self._route(id)).next is Next.INTEGRATE:  # a version was restored while it waited
+                return now
             brief = self._attempts.brief(id)
             async with self._deadline.kept():
                 candidate = await self._cast.coder.code(brief)

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .abi import BUFFER, IMPORTS, NOT_EXPORTED, PARAMETER, Call, Placed, received
+from .abi import BUFFER, IMPORTS, IN_REFERENCE, NOT_EXPORTED, PARAMETER, Call, Placed, received
 from .arena import POISON, DeviceBlock
 from .audit import Audit
 from .cuda_driver import CudaDriver
@@ -415,6 +415,10 @@ def _raised(error: BaseException, what: str, path: Path | None) -> Wrong:
     mine = [f for f in frames if path is None or f.filename == str(path)]
     line = f" (line {mine[-1].lineno} of {Path(mine[-1].filename).name})" if mine else ""
     message = " ".join(str(error).split())[:600]
+    beside = str(path.with_name("reference.py")) if path else ""
+    if theirs := [f.lineno for f in frames if f.filename == beside]:
+        text = f"{type(error).__name__}: {message} (line {theirs[-1]} of reference.py)"
+        return Wrong(IN_REFERENCE, text)
     if isinstance(error, SystemExit):
         return Wrong("hack_suspected", f"{what} ended the process with sys.exit{line}")
     if isinstance(error, torch.cuda.OutOfMemoryError):

@@ -27,7 +27,7 @@ from .cupti import library
 from .device_probe import require_device
 from .faults import Fault
 from .module_call import ModuleCall
-from .project_imports import with_imports
+from .project_imports import blamed, with_imports
 from .rig import Launch
 from .session import Emit, Json, Session
 from .target import RegionTarget, Target, target_of
@@ -90,7 +90,8 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     race = _Race(session, params["target"], launch, rivals, options, emit)
     try:
         return race.run()
-    except CandidateFault as fault:
+    except CandidateFault as raised:
+        fault = blamed(raised, launch, session.task.reference)
         return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "notes": []}
     except Unsupported:
         finding = CandidateFault("unsupported", "the full size, when timed").as_finding()

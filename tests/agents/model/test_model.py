@@ -270,7 +270,6 @@ def test_a_cancelled_request_keeps_what_had_arrived(desk: Desk) -> None:
     ("settings", "why"),
     [
         ({"base_url": ""}, "no endpoint"),
-        ({"base_url": "ftp://x"}, "no http"),
         ({"model": ""}, "no model"),
         ({"base_url": "https://api.example/v1", "api_key_env": "NOT_SET_ANYWHERE"}, "no API key"),
     ],
