@@ -180,7 +180,9 @@ class ModuleRunner:
         return self._memory[placed.offset : placed.offset + count].view(dtype).reshape(placed.shape)
 
     def _inputs(self, call: Call) -> list[Tensor]:
-        return [self._view(p).to(self.device) for p in call.ins if not p.flags & (PARAMETER | BUFFER)]
+        """The activations, at addresses that return and at the version of tensors just made."""
+        activations = [placed for placed in call.ins if not placed.flags & (PARAMETER | BUFFER)]
+        return [self._view(placed).to(self.device).data for placed in activations]
 
     def _take_state(self, call: Call, which: int) -> None:
         """Copy parameters or buffers from the arena into the module, in place."""
