@@ -8,13 +8,14 @@ waits for a human and where a human's decision turns it back; `ledger` writes it
 from collections.abc import Sequence
 from typing import Literal, cast
 
-from stitch_tui.agents import events, goal, host_route, route
+from stitch_tui.agents import events, goal, route
 from stitch_tui.agents.attempts import Attempts
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.deadline import Deadline
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.plan_outline import outline
 from stitch_tui.agents.record import Record

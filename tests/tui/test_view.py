@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from shown_sessions import BETTER, CODE, SESSION, beginning, emulated, in_progress, numbered
 
 from stitch_tui import clipboard
-from stitch_tui.agents import commands, events, host_route
+from stitch_tui.agents import commands, events
 from stitch_tui.agents.commands import Add, Edit, Redirect, Reorder, Skip
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.state import Session
 from stitch_tui.link import JournalFeed
 from stitch_tui.tools.errors import UsageError
