@@ -234,7 +234,12 @@ class ModuleRunner:
         if not all(same_bytes(result, copy) for result, copy in before):
             raise Wrong("hack_suspected", "forward wrote over the result of the call before")
         shared = {t.untyped_storage().data_ptr() for t in (self._memory, *self._held, *self._state.values())}
-        own = [result for result in returned if result.untyped_storage().data_ptr() not in shared]
+        full = [result for result in returned if result.numel()]
+        own = [result for result in full if result.untyped_storage().data_ptr() not in shared]
+        if len(own) < len(full) and not self._described["aliases"]:
+            raise Wrong(
+                "hack_suspected", "forward returns memory of its inputs or state, unlike the reference"
+            )
         self._returned = [(result, result.clone()) for result in own]
 
     def _late(self, inputs: Sequence[Tensor]) -> list[Tensor]:
