@@ -1,9 +1,10 @@
 """One attempt at a subtask: what the Coder is told, then written, judged, committed and commented on."""
 
-from stitch_tui.agents import events, host_route, route
+from stitch_tui.agents import events, route
 from stitch_tui.agents.deadline import Deadline
 from stitch_tui.agents.gates import Gates
 from stitch_tui.agents.hand import Hand
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import AdviceBrief, Adviser, CodeBrief, HostBrief, PlanBrief, Verifier

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stitch_tui.agents.chat.edits import EditFault, applied, edits
 from stitch_tui.agents.chat.fences import Fence, fences, normal, prose, without_thinking
-from stitch_tui.agents.model import Answer
+from stitch_tui.agents.chat.request import Answer
 from stitch_tui.agents.structured import Rejected
 from stitch_tui.tools.cuda_source import CudaSource
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from stitch_tui.agents import events, host_contract
+from stitch_tui.agents import events
 from stitch_tui.agents.chat.fences import without_thinking
+from stitch_tui.agents.chat.request import Answer, Ask
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.code_answer import CUDA, CodeAnswer, Refused, read_code
 from stitch_tui.agents.documentation import Documentation, query_in
-from stitch_tui.agents.host_prompt import host_prompt
-from stitch_tui.agents.model import Answer, Ask, ChatModel
+from stitch_tui.agents.host import contract as host_contract
+from stitch_tui.agents.host.prompt import host_prompt
+from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.prompt_text import advice_text, border, feedback, history, semantics
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.record import Record

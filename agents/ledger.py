@@ -9,7 +9,7 @@ from stitch_tui.agents.gates import Gates, Overtaken
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.workspace import Workspace
 from stitch_tui.tools.errors import UsageError
-from stitch_tui.tools.history import Commit
+from stitch_tui.tools.history import Commit, Iteration
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Verdict
 
@@ -102,6 +102,7 @@ class Ledger:
                     self._record.emit(_ended(pending.number, entry.outcome, entry.title))
                 self._committed(commit)
             elif pending is None and entry.iteration == len(self._record.session.iterations) + 1:
+                self._decided(entry)
                 self._adopt_repeat(commit)
             else:
                 raise UsageError(
@@ -110,6 +111,12 @@ class Ledger:
                     advice="start a new session: stitch --auto",
                 )
         self.close(Overtaken("the engine was killed"))
+
+    def _decided(self, entry: Iteration) -> None:
+        """Journal what a person restored while no engine ran; one that ran has journalled it already."""
+        known = any(said.startswith("restore ") for said in self._record.session.undelivered)
+        if entry.kind is Kind.RESTORE and not known:
+            self._record.emit(events.Decision(who="human", action="restore", iteration=entry.restores))
 
     def _adopt_repeat(self, commit: Commit) -> None:
         """Journal a commit that repeats an earlier one: a restore or seal."""

@@ -12,6 +12,7 @@ from stitch_tui.agents import events
 from stitch_tui.agents.chat.capabilities import Memory, Shape
 from stitch_tui.agents.chat.client import endpoint_of, open_client
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault, fault_of
+from stitch_tui.agents.chat.request import Answer, Ask, answer_text, request_of, usage_of
 from stitch_tui.agents.chat.stream import LENGTH, OnText, Reply, receive
 from stitch_tui.agents.chat.tokens import estimated
 from stitch_tui.agents.events import Event
@@ -20,39 +21,8 @@ from stitch_tui.agents.state import Message, Session, Usage
 from stitch_tui.tools.errors import LimitReached, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
 
-Compose = Callable[[int], Sequence[Message]]
-"""Makes a prompt that takes at most that many tokens."""
 SHRINK = 0.6
 """What is left of the prompt's budget after the endpoint said that it is too long."""
-TOOL = "answer"
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What is asked of a model."""
-
-    compose: Compose
-    stage: str
-    """Names the request in the journal: plan, draft, repair, ..."""
-    subtask: str = ""
-    schema: dict[str, Any] | None = None
-    """JSON schema of the answer; None: text."""
-    functions: tuple[dict[str, Any], ...] = ()
-    """What the model may call instead of answering in text, as the protocol's ``function`` objects; where it
-    does, the answer is a fence with the function's name and its arguments."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A whole answer; cut only when `is_cut`."""
-
-    text: str
-    """Of a structured answer: its JSON, if the endpoint kept to what it was asked."""
-    finish: str
-
-    @property
-    def is_cut(self) -> bool:
-        return self.finish == LENGTH
 
 
 @dataclass(frozen=True)
@@ -147,7 +117,7 @@ class ChatModel:
             self._require_left()
             self._allow()
             messages = self._composed(ask, budget)
-            request = self._request(messages, ask)
+            request = request_of(ask, messages, self.settings, self._memory.known)
             try:
                 return await self._once(ask, request, () if told else messages, on_text)
             except ModelFault as fault:
@@ -204,7 +174,7 @@ class ChatModel:
             raise typed from error
         finally:
             self._write_down(ask, reply, request, told, problem, monotonic() - began)
-        return Answer(text=_answer(reply) or reply.refusal, finish=reply.finish)
+        return Answer(text=answer_text(reply) or reply.refusal, finish=reply.finish)
 
     def _write_down(
         self,
@@ -222,41 +192,16 @@ class ChatModel:
                 subtask=ask.subtask,
                 model=self.settings.model,
                 messages=tuple(told),
-                answer=_answer(reply),
+                answer=answer_text(reply),
                 reasoning=reply.reasoning,
                 finish=reply.finish,
                 problem=problem,
                 seconds=round(seconds, 3),
             )
         )
-        usage = reply.usage
-        if usage is None and (reply.finish or reply.has_begun):
-            sent = sum(estimated(message["content"]) for message in request["messages"])
-            usage = Usage(input=sent, output=_length(reply), estimated=True)
-        if usage is not None:
+        if (usage := usage_of(request, reply)) is not None:
             priced = usage.model_copy(update={"cost": self._cost(usage)})
             self._record.emit(events.UsageCounted(role=self.role, model=self.settings.model, usage=priced))
-
-    def _request(self, messages: Sequence[Message], ask: Ask) -> dict[str, Any]:
-        known, settings = self._memory.known, self.settings
-        request: dict[str, Any] = {
-            "model": settings.model,
-            "messages": [message.model_dump() for message in messages],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if settings.max_tokens:
-            request[known.limit] = settings.max_tokens
-        if settings.temperature is not None:
-            request["temperature"] = settings.temperature
-        if settings.reasoning_effort:
-            request["reasoning_effort"] = settings.reasoning_effort
-        if ask.schema is not None:
-            request |= _shaped(known.shape, ask.schema)
-        elif ask.functions and "tools" not in known.omitted:
-            request |= {"tools": [{"type": "function", "function": f} for f in ask.functions]}
-            request["tool_choice"] = "auto"
-        return {name: value for name, value in request.items() if name not in known.omitted}
 
     def _tell(self, request: dict[str, Any], omitted: tuple[str, ...]) -> None:
         """Say when a setting of the user's has no effect at this endpoint."""
@@ -305,26 +250,3 @@ class ChatModel:
             await receive(client, request, reply, self._where)
 
         return carry
-
-
-def _shaped(shape: Shape, schema: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that ask for an answer of that schema."""
-    if shape is Shape.SCHEMA:
-        wanted = {"name": TOOL, "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": wanted}}
-    if shape is Shape.TOOL:
-        function = {"name": TOOL, "description": "Give the answer.", "parameters": schema}
-        choice = {"type": "function", "function": {"name": TOOL}}
-        return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
-    return {}
-
-
-def _answer(reply: Reply) -> str:
-    """What a reply says; a call of a function other than that for the answer itself, as a fence."""
-    if reply.called in ("", TOOL):
-        return reply.arguments or reply.text
-    return f"```{reply.called}\n{reply.arguments}\n```"
-
-
-def _length(reply: Reply) -> int:
-    return estimated(reply.text) + estimated(reply.reasoning) + estimated(reply.arguments)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from stitch_tui.agents import host_route
 from stitch_tui.agents.builtin.shapes import is_free
 from stitch_tui.agents.builtin.title import title_of
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.prompt_text import HOT, shares
 from stitch_tui.agents.state import Bottleneck, Plan, Subtask, Uncovered
 from stitch_tui.agents.structured import Rejected

@@ -68,6 +68,12 @@ class PlanByHand:
             plan = plan_file.read(data)
             if not plan.by_hand:
                 return True
+            if not plan.whole:
+                raise UsageError(
+                    "its end is missing",
+                    why="it may be half saved, so nothing of it is done",
+                    advice=f"end it with the line [{plan_file.END}]",
+                )
             found = changes(session, self._begun.get(plan.begun, outline(session)), plan.rows)
         except UsageError as fault:
             self._refuse(fault, data)

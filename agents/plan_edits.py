@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from stitch_tui.agents import host_route
 from stitch_tui.agents.commands import Add, Edit, Reorder
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.state import HOST, Plan, Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.graph import Graph, InvalidRegion, Region, region_of

@@ -17,11 +17,12 @@ from stitch_tui.agents.plan_outline import Row
 from stitch_tui.tools import foreign_toml
 from stitch_tui.tools.errors import UsageError
 
-NAME = "plan.toml"
+NAME, END = "plan.toml", "end"
 HEAD = """\
 # You may edit this file while the session runs or rests.  Read are: title, strategy, nodes and the order of
 # subtasks; state = "approved" or "skipped"; a [[subtask]] that is gone is left to PyTorch, and one without an
-# id, with title and nodes, is added.  Everything else is information, and is written anew.
+# id, with title and nodes, is added.  Everything else is information, and is written anew.  [end] stays at
+# the end: without it the file counts as half saved.
 
 """
 
@@ -33,6 +34,8 @@ class PlanFile:
     rows: tuple[Row, ...]
     begun: str
     """Sum of the rows that the engine wrote; empty: it is not said."""
+    whole: bool
+    """Has it its end?  Whatever a file says that is cut, it may say by being cut."""
 
     @property
     def by_hand(self) -> bool:
@@ -58,6 +61,7 @@ class _Plan(BaseModel):
 
     outline: str = ""
     subtask: list[_Table] = []
+    end: dict[str, Any] | None = None
 
 
 def written(bundle_plan: bytes, rows: Sequence[Row]) -> bytes:
@@ -68,7 +72,8 @@ def written(bundle_plan: bytes, rows: Sequence[Row]) -> bytes:
     for table in plan.get("subtask", []):
         if row := known.get(table["id"]):
             table |= {"strategy": row.strategy, "state": row.state}
-    return (HEAD + tomli_w.dumps({"format": plan.pop("format"), "outline": _sum(shown), **plan})).encode()
+    whole = {"format": plan.pop("format"), "outline": _sum(shown), **plan, END: {}}
+    return (HEAD + tomli_w.dumps(whole)).encode()
 
 
 def read(data: bytes) -> PlanFile:
@@ -87,7 +92,7 @@ def read(data: bytes) -> PlanFile:
         raise UsageError("it is not read", why=str(error)) from error
     if not (plan.subtask or plan.outline):
         raise UsageError("it is not read", why="no subtask stands there", advice='write state = "skipped"')
-    return PlanFile(tuple(table.row() for table in plan.subtask), plan.outline)
+    return PlanFile(tuple(table.row() for table in plan.subtask), plan.outline, plan.end is not None)
 
 
 def _sum(rows: Sequence[Row]) -> str:

@@ -26,6 +26,8 @@ class Next(StrEnum):
     REPLAN = "replan"
     REPLACED = "replaced"
     """Other subtasks have taken its place."""
+    INTEGRATE = "integrate"
+    """The program has to be stitched anew first."""
     DONE = "done"
     GIVE_UP = "give up"
 
@@ -158,11 +160,21 @@ def exhausted(subtask: Subtask) -> Route:
 def stitched(session: Session) -> bool:
     """Was the program judged as the subtasks stand now?  Also when there is nothing to stitch."""
     best = [subtask.best for subtask in session.kernels if subtask.best is not None]
-    restores = [i.number for i in session.iterations if i.kind is Kind.RESTORE]
-    programs = [i.number for i in session.iterations if not i.subtask and i.verdict is not None]
     if not best:
         return True
-    return session.program is not None and max(programs, default=0) > max(best + restores)
+    restores = [i.number for i in session.iterations if i.kind is Kind.RESTORE]
+    programs = [i.number for i in session.iterations if not i.subtask and i.verdict is not None]
+    judged = max(programs, default=0)
+    return session.program is not None and judged > max(best + restores) and _has_its_host(session, judged)
+
+
+def _has_its_host(session: Session, judged: int) -> bool:
+    """Is the host program still the one of the last integration, or one that was kept after it?"""
+    host = session.host
+    if host is None:
+        return True
+    kept = [i.number for i in session.attempts_of(host.id) if i.outcome is Outcome.KEPT and i.number > judged]
+    return not kept or host.best == kept[-1]
 
 
 def _dead_end(session: Session, subtask: Subtask, attempts: tuple[Iteration, ...], settings: Settings) -> str:

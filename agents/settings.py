@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stitch_tui.tools import git_names
+from stitch_tui.tools import device_names, git_names, urls
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -104,7 +104,7 @@ class DeviceSettings(_Table):
     """auto: a CUDA device when there is one, else the emulator (functional verdicts only)."""
     index: Annotated[int, Field(ge=0)] = 0
     """Which CUDA device."""
-    arch: str = ""
+    arch: Annotated[str, AfterValidator(device_names.target)] = ""
     """Target such as sm_90; empty: the device's own."""
     profile: bool = True
     """Profile each version that becomes best, with nsys and ncu where they are: 8 to 20 s each time."""
@@ -114,7 +114,7 @@ class EndpointSettings(_Table):
     provider: str
     model: str = ""
     """Model name at the endpoint."""
-    base_url: str = ""
+    base_url: Annotated[str, AfterValidator(urls.endpoint)] = ""
     """Endpoint, with /v1; empty: OPENAI_BASE_URL."""
     api_key_env: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key; keys never stand in files. Empty: no key."""
@@ -122,7 +122,7 @@ class EndpointSettings(_Table):
     """Longest silence within an answer, also before its first word."""
     ca_bundle: str = ""
     """PEM file of certificate authorities."""
-    proxy: str = ""
+    proxy: Annotated[str, AfterValidator(urls.proxy)] = ""
     """Proxy URL for this endpoint."""
     headers: dict[str, str] = {}
     """Extra request headers."""

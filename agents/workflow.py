@@ -8,13 +8,14 @@ waits for a human and where a human's decision turns it back; `ledger` writes it
 from collections.abc import Sequence
 from typing import Literal, cast
 
-from stitch_tui.agents import events, goal, host_route, route
+from stitch_tui.agents import events, goal, route
 from stitch_tui.agents.attempts import Attempts
 from stitch_tui.agents.bisection import guilty
 from stitch_tui.agents.cast import Cast
 from stitch_tui.agents.deadline import Deadline
 from stitch_tui.agents.gates import Gates, Overtaken, Stopped
 from stitch_tui.agents.hand import Hand
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.ledger import Ledger
 from stitch_tui.agents.plan_outline import outline
 from stitch_tui.agents.record import Record
@@ -94,7 +95,7 @@ class Workflow:
     # code, verify, route ------------------------------------------------------------------------
 
     async def _solve(self, id: str) -> None:
-        """Attempt one subtask until it is routed to its end, or a human ends it."""
+        """Attempt one subtask until it is routed to its end, a human ends it, or the program changes."""
         if known := route.twin(self._session, self._subtask(id), self._brief.graph):
             self._end_as(id, known)
             return
@@ -116,6 +117,8 @@ class Workflow:
             if self._subtask(id).state.ended:
                 return
             self._record.emit(events.Routed(subtask=id, next=following.next, reason=following.reason))
+        if following.next is Next.INTEGRATE:
+            return
         self._end(id, _END.get(following.next, SubtaskState.FAILED), following.reason)
 
     def _end(self, id: str, state: Ended, reason: str) -> None:
@@ -158,6 +161,8 @@ class Workflow:
         async with self._gates.step(id):
             if self._subtask(id).state.ended:
                 return Route(Next.DONE, self._subtask(id).reason)
+            if (now := self._route(id)).next is Next.INTEGRATE:  # a version was restored while it waited
+                return now
             brief = self._attempts.brief(id)
             async with self._deadline.kept():
                 candidate = await self._cast.coder.code(brief)

@@ -222,8 +222,7 @@ class PlainPrinter:
 
     @_lines.register
     def _(self, event: events.ModelWaits) -> Iterator[str]:
-        tries = f"attempt {event.attempt} of {event.attempts + 1}"
-        yield f"{event.role}: {event.reason}; again in {event.seconds:.0f} s ({tries})"
+        yield event.sentence
 
     @_lines.register
     def _(self, event: events.Warned) -> Iterator[str]:

@@ -37,6 +37,41 @@ def fallen_back(own: str, kernel_call: str, operators: str) -> str:
     return own.replace(kernel_call, f"{kernel_call}\n        {operators}")
 
 
+def misbehaving(own: str, kernel_call: str) -> dict[str, str]:
+    """Host programs that keep the contract and do wrong, by what they do."""
+
+    def behind(*lines: str, state: str = "") -> str:
+        text = fallen_back(own, kernel_call, "\n        ".join(lines))
+        return begun(text, f"        {state}\n") if state else text
+
+    counted = "self.calls = 0"
+    return {
+        "hangs": behind("while True:", "    pass"),
+        "hangs later": behind("self.calls += 1", "while self.calls > 5:", "    pass", state=counted),
+        "writes over its input": behind("x.copy_(relu)"),
+        "writes over a weight": behind('w["w"].copy_(relu[0])'),
+        "returns the first call's": behind(
+            *("self.kept = relu if self.kept is None else self.kept", "relu = self.kept"),
+            state="self.kept = None",
+        ),
+        "returns the call's before": behind(
+            "relu, self.kept = (relu if self.kept is None else self.kept), relu.clone()",
+            state="self.kept = None",
+        ),
+        "is right the first time": behind(
+            *("self.calls += 1", "if self.calls > 1:", "    relu = x"), state=counted
+        ),
+        "is right at every other call": behind(
+            *("self.calls += 1", "if self.calls % 2 == 0:", "    relu = x"), state=counted
+        ),
+        "knows inputs by their address": behind(
+            "known = (x.data_ptr(), stitch_version(x))",
+            *("if known in self.kept:", "    relu = self.kept[known]", "self.kept[known] = relu.clone()"),
+            state="self.kept = {}",
+        ),
+    }
+
+
 def fallen_back_later(own: str, kernel_call: str, operators: str) -> str:
     """It takes the kernel's result at its first call alone."""
     later = f"if self.used:\n            {operators}\n        self.used = True"

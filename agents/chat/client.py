@@ -48,8 +48,6 @@ def endpoint_of(settings: EndpointSettings, role: str) -> Endpoint:
             where=f"{where}.base_url",
             advice="set it, or OPENAI_BASE_URL, to a URL such as http://127.0.0.1:8080/v1",
         )
-    if urlsplit(settings.base_url).scheme not in ("http", "https"):
-        raise UsageError("is no http or https URL", where=f"{where}.base_url = {settings.base_url}")
     if not settings.model:
         raise UsageError(
             "no model for this role", where=f"{where}.model", advice="`stitch doctor` lists the endpoint's"
@@ -98,7 +96,7 @@ def open_client(
             trust_env=not settings.proxy and not endpoint.is_local,
             follow_redirects=False,
         )
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # SOCKS needs a package of its own
         raise UsageError(
             "is no proxy that can be used", where=f"models.{role}.proxy", why=str(error)
         ) from None

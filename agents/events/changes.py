@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stitch_tui.agents.state import Iteration, Session, Subtask
+from stitch_tui.tools.iteration import Outcome
 
 
 def with_subtask(session: Session, id: str, **changes: Any) -> Session:
@@ -14,6 +15,21 @@ def with_subtask(session: Session, id: str, **changes: Any) -> Session:
         s.model_copy(update=changes) if s.id == id else s for s in session.plan.subtasks
     )
     return session.model_copy(update={"plan": session.plan.model_copy(update={"subtasks": subtasks})})
+
+
+def with_versions_of(session: Session, number: int) -> Session:
+    """The session with each subtask's best as it was at an iteration of it.
+
+    A kernel that had none then keeps its own; without a host program the stitcher's is the one.
+    """
+    for subtask in session.subtasks:
+        if subtask.best is None or subtask.best <= number:
+            continue
+        known = session.attempts_of(subtask.id)
+        kept = [i.number for i in known if i.outcome is Outcome.KEPT and i.number <= number]
+        if kept or subtask.is_host:
+            session = with_subtask(session, subtask.id, best=kept[-1] if kept else None)
+    return session
 
 
 def with_iteration(session: Session, number: int, **changes: Any) -> Session:

@@ -102,3 +102,9 @@ class ModelWaits(SessionEvent):
     attempt: int
     attempts: int
     """Most that are made."""
+
+    @property
+    def sentence(self) -> str:
+        """``coder: rate limit: 429; again in 5 s (attempt 2 of 6)``: the attempt that is to come."""
+        tries = f"attempt {self.attempt + 1} of {self.attempts + 1}"
+        return f"{self.role}: {self.reason}; again in {self.seconds:.0f} s ({tries})"

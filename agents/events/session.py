@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stitch_tui.agents.events.base import SessionEvent
-from stitch_tui.agents.events.changes import with_subtask
+from stitch_tui.agents.events.changes import with_subtask, with_versions_of
 from stitch_tui.agents.state import Session, Status
 from stitch_tui.tools.profiling.profile import Trace
 
@@ -73,7 +73,7 @@ class Decision(SessionEvent):
     subtask: str = ""
     text: str = ""
     iteration: int | None = None
-    """Of a restore: the iteration that holds the subtask's best from now on."""
+    """Of a restore: the iteration that holds the best from now on, of the subtask or of the whole program."""
     generation: int = 0
     """From now on."""
 
@@ -98,6 +98,8 @@ class Decision(SessionEvent):
             return with_subtask(decided, self.subtask, direction=self.text)
         if self.action == "restore" and self.subtask:
             return with_subtask(decided, self.subtask, best=self.iteration)
+        if self.action == "restore" and self.iteration:
+            return with_versions_of(decided, self.iteration)
         return decided
 
 

@@ -7,6 +7,7 @@ is new; so a flood of events costs one redraw.
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import ceil
 
 from stitch_tui.agents import events
 from stitch_tui.agents.events import Event, Folding
@@ -79,6 +80,8 @@ class Board:
         """Subtask id (empty: the program) -> numbers of its iterations."""
         self.cited: dict[str, tuple[events.Citation, ...]] = {}
         """Subtask id (empty: the whole) -> what roles were shown of the documentation, each once."""
+        self.waits: events.ModelWaits | None = None
+        """What a model's endpoint is being waited for."""
         self.finished: events.SessionFinished | None = None
         self.seq = 0
         self.changes = 0
@@ -103,6 +106,7 @@ class Board:
         self._keep(event)
 
     def _stream(self, event: events.CoderDelta) -> None:
+        self.waits = None
         if self.stream.finished or self.stream.subtask != event.subtask:
             self.stream = Stream(subtask=event.subtask, finished=False)
         self.stream.add(event.text)
@@ -111,6 +115,11 @@ class Board:
     def _keep(self, event: Event) -> None:
         """What the session's state leaves out."""
         match event:
+            case events.ModelWaits():
+                self.waits = event
+                self._note("warning", event.sentence, event)
+            case events.Exchanged():
+                self.waits = None
             case events.SessionStarted():
                 self.started = event
             case events.ReferenceProfiled():
@@ -191,6 +200,14 @@ class Board:
         if session.pending is not None and not session.pending.subtask:
             return "checking the whole program"
         return "waiting for you" if self.proposed else "working"
+
+    def countdown(self, now: datetime) -> str:
+        """Which model is asked again, in how many seconds and why; empty while none is waited for."""
+        waits = self.waits
+        if waits is None or waits.time is None or self.finished:
+            return ""
+        left = waits.seconds - (now - waits.time).total_seconds()
+        return f"{waits.role} asks again in {ceil(left)} s: {waits.reason}" if left > 0 else ""
 
     @property
     def running(self) -> bool:

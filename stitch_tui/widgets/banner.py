@@ -1,6 +1,7 @@
 """The line on top: session, device, what is done now, and what waits for a decision."""
 
 import re
+from datetime import UTC, datetime
 
 from textual.content import Content
 from textual.widgets import Static
@@ -21,6 +22,14 @@ class Banner(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._shown = Board(), ""
+
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self._count_down)
+
+    def _count_down(self) -> None:
+        """The line says how long a model's endpoint is waited for still; nothing else changes by itself."""
+        if self._shown[0].waits:
+            self._draw(*self._shown)
 
     def show(self, board: Board, trouble: str) -> None:
         """Draw the line; `trouble` stands in place of the phase while the engine cannot be reached."""
@@ -62,6 +71,8 @@ def _phase(board: Board, trouble: str) -> tuple[str, str]:
     if board.finished:
         met = board.finished.status is Status.GOAL_MET
         return f" {'✓' if met else '■'} {board.phase} ", "$gate-pass bold" if met else "$waiting bold"
+    if waits := board.countdown(datetime.now(UTC)):
+        return f" ‖ {one_line(waits)} ", "$waiting bold"
     return f" ● {one_line(board.phase)} ", "$accent bold"
 
 

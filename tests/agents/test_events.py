@@ -7,7 +7,8 @@ import pytest
 import sessions
 from pydantic import ValidationError
 
-from stitch_tui.agents import events, host_route
+from stitch_tui.agents import events
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.schema import schema
 from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.tools.iteration import Outcome

@@ -26,7 +26,8 @@ ALLOWED = {
     "models.coder.model": words,
     "models.coder.temperature": st.floats(0, 2),
     "models.coder.headers.X-Team": words,
-    "device.arch": words,
+    "device.arch": st.from_regex(r"(sm_[1-9][0-9]{1,2}[af]?)?", fullmatch=True),
+    "models.coder.base_url": st.sampled_from(["", "http://localhost:1/v1", "https://[::1]/v1"]),
 }
 changes = st.lists(
     st.sampled_from(sorted(ALLOWED)).flatmap(lambda k: st.tuples(st.just(k), ALLOWED[k])), max_size=8

@@ -13,8 +13,9 @@ from on_screen import shown
 from rich.style import Style
 from shown_sessions import attempt, beginning, build_error, correct, in_progress, plan, subtask, wrong
 
-from stitch_tui.agents import events, host_route
+from stitch_tui.agents import events
 from stitch_tui.agents.events import Event
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.state import Candidate, Plan, SubtaskState
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.verdict import Beside, Finding, Ratio

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from shown_sessions import BETTER, CODE, SESSION, beginning, emulated, in_progress, numbered
 
 from stitch_tui import clipboard
-from stitch_tui.agents import commands, events, host_route
+from stitch_tui.agents import commands, events
 from stitch_tui.agents.commands import Add, Edit, Redirect, Reorder, Skip
+from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.state import Session
 from stitch_tui.link import JournalFeed
 from stitch_tui.tools.errors import UsageError
@@ -302,3 +304,16 @@ def test_a_journal_that_is_damaged_says_so_after_what_can_be_read(tmp_path: Path
     asyncio.run(feed.run(board))
     assert board.seq == 2
     assert "the journal is damaged: event 4 stands where 3 should" in feed.trouble
+
+
+def test_a_model_that_is_waited_for_is_counted_down_until_it_answers() -> None:
+    board, began = Board(), datetime(2026, 1, 1, tzinfo=UTC)
+    pause = {"role": "coder", "reason": "rate limit: 429: slow [/] down", "attempt": 1, "attempts": 5}
+    for event in numbered([*in_progress(), events.ModelWaits(seconds=20, **pause)]):
+        board.add(event.model_copy(update={"time": began}))
+    assert board.countdown(began) == "coder asks again in 20 s: rate limit: 429: slow [/] down"
+    assert board.countdown(began + timedelta(seconds=7.5)).startswith("coder asks again in 13 s")
+    assert board.countdown(began + timedelta(seconds=20)) == "", "it is being asked"
+    assert board.notes[-1].text.endswith("again in 20 s (attempt 2 of 6)")
+    board.add(events.CoderDelta(subtask="s02", text="x"))
+    assert board.countdown(began) == ""

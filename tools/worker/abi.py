@@ -10,6 +10,8 @@ DTYPES = ("f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "bool")
 """In the order of ``enum stitch_dtype``."""
 IMPORTS = "STITCH_IMPORTS"
 """The variable with the folders of the project that a bundle's reference imports from."""
+IN_REFERENCE = "in_reference"
+"""What a runner says instead of a category: the text beside the module raised, not the module's own."""
 PARAMETER, BUFFER = 1, 2
 OK, CUDA_ERROR, UNSUPPORTED_SHAPE, BAD_CALL = range(4)
 NOT_EXPORTED = -1

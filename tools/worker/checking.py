@@ -7,6 +7,7 @@ memory that the judge owns and compared with the reference's.
 import math
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from .candidate_fault import CandidateFault
@@ -14,7 +15,7 @@ from .device_probe import require_device
 from .examination import Examination, border_of
 from .launch import Launch
 from .module_call import ModuleCall
-from .project_imports import with_imports
+from .project_imports import blamed, with_imports
 from .region_target import RegionTarget
 from .report import FULL, Checked, Report, Trials
 from .session import Emit, Json, Session
@@ -45,7 +46,9 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     reference = session.task.reference
     launch = with_imports(Launch.of(params["runner"]).on(reference.device), reference)
     module = ModuleCall(session.task) if launch.module else None
-    report = examine(target, launch, trials, emit, module)
+    report = examine(
+        target, launch, trials, emit, module, partial(blamed, launch=launch, reference=reference)
+    )
     report["unchecked"] += left_out
     return report
 
@@ -75,13 +78,18 @@ def examine(
     trials: Trials,
     progress: Callable[[str, dict[str, Any]], None],
     module: ModuleCall | None = None,
+    blame: Callable[[CandidateFault], CandidateFault] = lambda fault: fault,
 ) -> dict[str, Any]:
-    """Run the trials until one fails; returns `Report` as JSON."""
+    """Run the trials until one fails; returns `Report` as JSON.
+
+    Args:
+        blame: the fault as it is told, or raises what is nobody's who wrote the candidate.
+    """
     examination = Examination(target, launch, trials, progress, module)
     try:
         perform(examination)
-    except CandidateFault as fault:
-        report = examination.report
+    except CandidateFault as raised:
+        report, fault = examination.report, blame(raised)
         report.category = fault.category
         report.findings.append(fault.as_finding())
         report.raw += fault.raw

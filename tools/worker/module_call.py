@@ -16,7 +16,8 @@ class ModuleCall:
         self.task = task
 
     def preface(self) -> list[str]:
-        """The line ``module HEX``: constructor's arguments, module mode, dtype, flags, the reference's file.
+        """The line ``module HEX``: constructor's arguments, module mode, dtype, flags, the reference's file,
+        and whether its results may lie in what it is given.
 
         Raises:
             Fault: the constructor's arguments cannot be pickled.
@@ -32,6 +33,7 @@ class ModuleCall:
             "dtype": options.dtype,
             "flags": reference.set_flags(),
             "reference": str(reference.loaded.path),
+            "aliases": self.task.first.aliases,
         }
         try:
             return [f"module {pickle.dumps(described).hex()}"]

@@ -30,6 +30,8 @@ class ModuleCalls:
         self._inspect: Callable[[str], None] = lambda _: None
         self._changed: Callable[[], str] = str
         """What of the runner is no longer its own."""
+        self._may_alias = False
+        """Does the reference return memory of its inputs or state?"""
         self._state: dict[str, Tensor] = {}
         self._held: list[Tensor] = []
         self._returned: list[tuple[Tensor, Tensor]] = []
@@ -53,7 +55,9 @@ class ModuleCalls:
         return self._memory[placed.offset : placed.offset + count].view(dtype).reshape(placed.shape)
 
     def _inputs(self, call: Call) -> list[Tensor]:
-        return [self._view(p).to(self.device) for p in call.ins if not p.flags & (PARAMETER | BUFFER)]
+        """The activations, at addresses that return and at the version of tensors just made."""
+        activations = [placed for placed in call.ins if not placed.flags & (PARAMETER | BUFFER)]
+        return [self._view(placed).to(self.device).data for placed in activations]
 
     def _take_state(self, call: Call, which: int) -> None:
         """Copy parameters or buffers from the arena into the module, in place."""
@@ -108,7 +112,12 @@ class ModuleCalls:
         if not all(same_bytes(result, copy) for result, copy in before):
             raise Wrong("hack_suspected", "forward wrote over the result of the call before")
         shared = {t.untyped_storage().data_ptr() for t in (self._memory, *self._held, *self._state.values())}
-        own = [result for result in returned if result.untyped_storage().data_ptr() not in shared]
+        full = [result for result in returned if result.numel()]
+        own = [result for result in full if result.untyped_storage().data_ptr() not in shared]
+        if len(own) < len(full) and not self._may_alias:
+            raise Wrong(
+                "hack_suspected", "forward returns memory of its inputs or state, unlike the reference"
+            )
         self._returned = [(result, result.clone()) for result in own]
 
     def _late(self, inputs: Sequence[Tensor]) -> list[Tensor]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from .abi import IN_REFERENCE
+
 
 class Wrong(Exception):
     """What the candidate's Python did wrong: a category and a sentence."""
@@ -27,6 +29,9 @@ def raised(error: BaseException, what: str, path: Path | None) -> Wrong:
     mine = [f for f in frames if path is None or f.filename == str(path)]
     line = f" (line {mine[-1].lineno} of {Path(mine[-1].filename).name})" if mine else ""
     message = " ".join(str(error).split())[:600]
+    beside = str(path.with_name("reference.py")) if path else ""
+    if theirs := [f.lineno for f in frames if f.filename == beside]:
+        return Wrong(IN_REFERENCE, f"{type(error).__name__}: {message} (line {theirs[-1]} of reference.py)")
     if isinstance(error, SystemExit):
         return Wrong("hack_suspected", f"{what} ended the process with sys.exit{line}")
     if isinstance(error, torch.cuda.OutOfMemoryError):

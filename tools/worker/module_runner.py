@@ -56,6 +56,7 @@ class ModuleRunner(ModuleCalls):
                 self._memory = self._mapped(words[0], words[1], int(words[2]))
             elif verb == "module":
                 self._described = pickle.loads(bytes.fromhex(rest))
+                self._may_alias = self._described["aliases"]
             elif verb == "arguments":
                 self._arguments = json.loads(rest)
             elif verb == "load":

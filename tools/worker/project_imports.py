@@ -1,10 +1,13 @@
-"""A bundle beside a project: where its runner finds the modules that the reference imports."""
+"""A bundle holds the reference's own text: what that may import, and whose fault it is when it raises."""
 
 import hashlib
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+from .abi import IN_REFERENCE
+from .candidate_fault import CandidateFault
+from .faults import Fault
 from .launch import Launch
 from .reference import Reference
 
@@ -19,6 +22,25 @@ def with_imports(launch: Launch, reference: Reference) -> Launch:
         return launch
     folders = (reference.options.project.resolve(), reference.loaded.path.parent)
     return replace(launch, imports=tuple(dict.fromkeys(map(str, folders))))
+
+
+def blamed(fault: CandidateFault, launch: Launch, reference: Reference) -> CandidateFault:
+    """`fault`, or the same as the candidate's own where it is not the reference that raised.
+
+    Raises:
+        Fault: the reference's own text did, constructed where a bundle has to construct it.
+    """
+    if fault.category != IN_REFERENCE:
+        return fault
+    if launch.module and _is_bundle_of(reference, Path(launch.load)):
+        raise Fault(
+            "reference",
+            "the reference cannot be constructed a second time, beside the stitched program",
+            where=reference.loaded.name,
+            why=fault.message,
+            advice="its constructor should need nothing but its own file, torch and get_init_inputs()",
+        ) from fault
+    return CandidateFault("launch_error", f"constructing ModelNew raised {fault.message}", where=fault.where)
 
 
 def _is_bundle_of(reference: Reference, module: Path) -> bool:

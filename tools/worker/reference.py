@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,12 @@ KEPT_BYTES = 64 << 20
 """Larger inputs are not kept for the next draw with the same seed."""
 
 
+def places(tensors: Iterable[Tensor]) -> set[int]:
+    """Addresses of the memory that tensors lie in; those without elements lie nowhere."""
+    full = [tensor for tensor in tensors if tensor.layout is torch.strided and tensor.numel()]
+    return {tensor.untyped_storage().data_ptr() for tensor in full}
+
+
 @dataclass
 class Outcome:
     """One forward pass: flattened outputs, all buffers after it, and the names of those that it changed."""
@@ -31,6 +37,8 @@ class Outcome:
     outputs: list[Tensor]
     buffers: dict[str, Tensor]
     mutated: list[str]
+    aliases: bool = False
+    """Does an output lie in memory of the arguments, parameters or buffers?"""
 
 
 @dataclass
@@ -164,7 +172,9 @@ class Reference:
             self.notes.append("forward writes into its inputs; stitch compares only what it returns")
         after = {name: swapped[place] for place, name in self._places()}
         mutated = [name for name, old in before.items() if not _same(after[name], old)]
-        return Outcome(self._flatten(returned, where), {name: after[name] for name in before}, mutated)
+        outputs = self._flatten(returned, where)
+        aliases = not places(outputs).isdisjoint(places([*tensor_leaves(args), *swapped.values()]))
+        return Outcome(outputs, {name: after[name] for name in before}, mutated, aliases)
 
     def dry_forward(
         self, args: Sequence[Any], stand_in: Callable[[Tensor], Tensor], watch: AbstractContextManager[Any]

@@ -8,6 +8,7 @@ from .candidate_fault import CandidateFault, Unsupported
 from .device_probe import require_device
 from .faults import Fault
 from .launch import Launch
+from .project_imports import blamed, with_imports
 from .race import Measurement, Race, kinds
 from .session import Emit, Json, Session
 from .target import target_of
@@ -32,7 +33,8 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     race = Race(session, params["target"], launch, rivals, options, emit)
     try:
         return race.run()
-    except CandidateFault as fault:
+    except CandidateFault as raised:
+        fault = blamed(raised, launch, session.task.reference)
         return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "notes": []}
     except Unsupported:
         finding = CandidateFault("unsupported", "the full size, when timed").as_finding()

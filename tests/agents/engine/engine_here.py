@@ -53,6 +53,8 @@ class Run:
         guilty: str = "",
         timed: Sequence[float] | None = None,
         listener: Callable[[Event], None] = lambda _: None,
+        hang: Sequence[int] = (),
+        patient: Sequence[int] = (),
         **parts: Any,
     ) -> tuple[int, list[Event]]:
         """The same with other parts than the settings give; `listener` hears the events too."""
@@ -61,6 +63,8 @@ class Run:
             "script": str(self.project.folder.parent / "script.json"),
             "wrong": wrong,
             "guilty": guilty,
+            "hang": hang,
+            "patient": patient,
         }
         script |= {} if timed is None else {"timed": timed}
         self._monkeypatch.setattr(scripted_engine, "SCRIPT", script)

@@ -66,6 +66,26 @@ def test_a_faster_host_program_takes_the_place_of_the_one_before(run: Run) -> No
     assert [event.stage for event in said(printed, "exchange")][-5:] == ["program"] * 5
 
 
+def test_restored_to_before_it_the_program_goes_on_without_it(run: Run) -> None:
+    model = ScriptedModel([PLAN], [KERNEL], host=[host("first"), host("second")])
+    run(model, "planner", "coder", timed=[1.5], **SHORT)
+    project = run.project
+    stitched = next(i for i in project.session.iterations if i.kind is Kind.INTEGRATE)
+    assert project.session.subtask("host").best == stitched.number + 1
+    restored = project.history.restore(stitched.number, decision="restored by human")
+    code, printed = run(model, "planner", "coder", resume="", timed=[], **SHORT)
+    assert code == 0
+    session = project.session
+    assert (session.subtask("host").best, session.subtask("s01").best) == (None, 1)
+    (decided,) = said(printed, "decision")
+    assert decided.sentence == f"restore iteration {stitched.number} by human"
+    again = session.iterations[restored.iteration.iteration :]
+    assert [i.kind for i in again][:1] == [Kind.INTEGRATE], "judged once more, without the host program"
+    assert session.program == again[0].verdict
+    assert [i.commit for i in session.iterations] == [c.sha for c in project.commits]
+    assert "# first" not in read_bundle(project.history.files(again[0].commit)).model_new
+
+
 def test_without_a_faster_one_the_program_of_stitch_stays(run: Run) -> None:
     model = ScriptedModel([PLAN], [KERNEL], host=[host("first")])
     code, _ = run(model, "planner", "coder", timed=[], **SHORT)

@@ -7,11 +7,12 @@ import pytest
 from engine_here import AUTO, KEY, Run
 from engine_projects import Project, of_type, send, until
 from openai_server import Reply, error
+from scripted_engine import ScriptedVerifier
 from scripted_model import ADVICE, ScriptedModel, answer, plan, pointwise, settings
 
 from stitch_tui.agents import commands
 from stitch_tui.agents.events import Event
-from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.errors import ReferenceFault, UsageError
 from stitch_tui.tools.iteration import Outcome
 
 CODE = answer(pointwise("v"))
@@ -235,6 +236,22 @@ def test_a_kernel_that_makes_the_program_wrong_is_found_and_its_subtask_reopened
         ("s02", Outcome.KEPT),
         ("", Outcome.KEPT),
     ]
+
+
+def test_a_reference_that_fails_in_the_program_ends_the_run_and_no_kernel_is_reopened(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def constructed(*_: Any, **__: Any) -> None:
+        raise ReferenceFault("the reference cannot be constructed a second time", where="model.py")
+
+    monkeypatch.setattr(ScriptedVerifier, "verify_program", constructed)
+    code, printed = run(ScriptedModel([AGAIN], [CODE]), "planner", "coder")
+    assert code == 2
+    assert printed[-1].reason == "model.py: the reference cannot be constructed a second time"
+    assert said(printed, "subtask.reopened") == []
+    session = run.project.session
+    assert [(s.id, s.best) for s in session.kernels] == [("s01", 1), ("s02", 2)]
+    assert [i.outcome for i in session.iterations[:3]] == [Outcome.KEPT, Outcome.KEPT, Outcome.CANCELLED]
 
 
 FAULTS = {

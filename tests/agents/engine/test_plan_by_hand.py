@@ -105,7 +105,7 @@ def test_what_cannot_be_done_is_said_and_the_file_left_alone(project: Project) -
     assert path.read_text() == "[[subtask"
     path.write_text(tomli_w.dumps({"subtask": [{"id": "s01", "title": 3}]}))
     until(engine, of_type("warning"))
-    path.write_text(tomli_w.dumps({"subtask": [{"id": "s77", "title": "x"}]}))
+    path.write_text(tomli_w.dumps({"subtask": [{"id": "s77", "title": "x"}], "end": {}}))
     until(engine, of_type("warning"))
     path.write_text("a = " + "[" * 5000)
     until(engine, of_type("warning"))
@@ -126,6 +126,24 @@ def test_what_cannot_be_done_is_said_and_the_file_left_alone(project: Project) -
     assert "new: again" in texts[5]
     assert "belongs to" in texts[5]
     assert len(project.session.subtasks) == len(plan_file.read(path.read_bytes()).rows) - 1
+
+
+def test_a_half_saved_plan_skips_nothing(project: Project) -> None:
+    engine = project.start(hang=[1])
+    until(engine, of_type("code.written"))
+    path = plan_of(project)
+    whole = path.read_text()
+    last = whole.rindex("[[subtask]]")
+    path.write_text(whole[:last])  # who saves in two pieces, or whose disk is full
+    until(engine, of_type("warning"))
+    assert said(project, Warned)[-1].startswith("plan.toml: its end is missing: it may be half saved")
+    assert path.read_text() == whole[:last]
+    path.write_text(whole)
+    assert project.said("ctl", "redirect", "s01", "go on", "--now")[0] == 0
+    engine.communicate(timeout=200)
+    assert engine.returncode == 0
+    assert [s.state for s in project.session.subtasks] == [SubtaskState.DONE] * 2
+    assert not any("rewrite" in sentence for sentence in said(project, Decision))
 
 
 def test_an_edit_while_no_engine_ran_is_done_when_the_session_goes_on(project: Project) -> None:

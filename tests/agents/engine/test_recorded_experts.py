@@ -16,9 +16,10 @@ import pytest
 import torch
 from engine_projects import ROOT, Project
 
-from stitch_tui.agents import host_contract, replay
+from stitch_tui.agents import replay
+from stitch_tui.agents.chat.request import Answer
 from stitch_tui.agents.code_answer import CodeAnswer, read_code
-from stitch_tui.agents.model import Answer
+from stitch_tui.agents.host import contract as host_contract
 from stitch_tui.agents.plan_answer import PlanAnswer, checked_plan
 from stitch_tui.agents.replay import Recording
 from stitch_tui.agents.state import Iteration

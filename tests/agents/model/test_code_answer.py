@@ -2,8 +2,8 @@
 
 import pytest
 
+from stitch_tui.agents.chat.request import Answer
 from stitch_tui.agents.code_answer import Refused, contract, read_code
-from stitch_tui.agents.model import Answer
 from stitch_tui.agents.prompting import built_in, names
 
 KERNEL = """\

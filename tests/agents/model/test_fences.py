@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from stitch_tui.agents.chat.edits import EditFault, applied, edits
 from stitch_tui.agents.chat.fences import Fence, fences, prose, without_thinking
 from stitch_tui.agents.chat.json_text import objects, parsed
-from stitch_tui.agents.model import Answer
+from stitch_tui.agents.chat.request import Answer
 from stitch_tui.agents.structured import Rejected, decoded, strict_schema
 
 

@@ -6,9 +6,9 @@ import pytest
 from host_programs import graphed
 from sessions import two_layers
 
+from stitch_tui.agents.chat.request import Answer
 from stitch_tui.agents.code_answer import Refused, read_code
-from stitch_tui.agents.host_contract import contract, form_of
-from stitch_tui.agents.model import Answer
+from stitch_tui.agents.host.contract import contract, form_of
 from stitch_tui.tools.bundle import Kernel, Program, ReferenceSource, host_text
 from stitch_tui.tools.graph import region_of
 

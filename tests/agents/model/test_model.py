@@ -12,7 +12,8 @@ from model_desk import Desk
 from openai_server import USAGE, OpenAIServer, Reply, error
 
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault
-from stitch_tui.agents.model import Answer, Ask, ChatModel
+from stitch_tui.agents.chat.request import Answer, Ask
+from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.state import Message, Usage
 from stitch_tui.tools.errors import Denied, ExitCode, LimitReached, UsageError
 
@@ -85,6 +86,9 @@ def test_the_request_carries_what_the_settings_say(desk: Desk) -> None:
         (error(429, "slow down", retry_after="0.01"), FaultKind.RATE, 3),
         (error(429, "come back tomorrow", retry_after="43200"), FaultKind.RATE, 1),
         (error(429, "slow down"), FaultKind.RATE, 3),
+        (error(429, "slow down", retry_after="Wed, 21 Oct 2015 07:28:00 GMT"), FaultKind.RATE, 3),
+        (error(503, "back in a lifetime", retry_after="Fri, 21 Oct 2095 07:28:00 GMT"), FaultKind.SERVER, 1),
+        (error(429, "slow down", retry_after="later, nan"), FaultKind.RATE, 3),
         (error(500, "oops"), FaultKind.SERVER, 3),
         (error(503, "loading model"), FaultKind.SERVER, 3),
         (error(404, "The model `tiny` does not exist", "model_not_found"), FaultKind.MODEL, 1),
@@ -270,7 +274,6 @@ def test_a_cancelled_request_keeps_what_had_arrived(desk: Desk) -> None:
     ("settings", "why"),
     [
         ({"base_url": ""}, "no endpoint"),
-        ({"base_url": "ftp://x"}, "no http"),
         ({"model": ""}, "no model"),
         ({"base_url": "https://api.example/v1", "api_key_env": "NOT_SET_ANYWHERE"}, "no API key"),
     ],

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stitch_tui.agents import host_route, prompting
+from stitch_tui.agents import prompting
 from stitch_tui.agents.adviser import _prompt as advice_prompt
 from stitch_tui.agents.adviser import diagnosed
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.coder import _base, _kind
 from stitch_tui.agents.coder import _prompt as code_prompt
-from stitch_tui.agents.host_prompt import host_prompt
+from stitch_tui.agents.host import route as host_route
+from stitch_tui.agents.host.prompt import host_prompt
 from stitch_tui.agents.planner import _prompt as plan_prompt
 from stitch_tui.agents.prompt_text import facts, hardware, node_table, system_text
 from stitch_tui.agents.prompting import Section, fit, render

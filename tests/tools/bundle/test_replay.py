@@ -4,6 +4,7 @@ The graph is a stand-in that computes on the CPU what was captured, in place as 
 ``test_on_a_gpu.py`` has the real one.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -113,6 +114,27 @@ def test_a_graph_that_is_not_faster_is_given_up(replay: Replay) -> None:
     assert replay.graph is None
     assert replay.inputs == []
     assert float(program.count) == 4 * STITCH_PATIENCE
+
+
+def test_a_program_that_cannot_be_captured_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Uncapturable(Replay):
+        def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
+            self.captured += 1
+            raise RuntimeError("operation not permitted when stream is capturing\nmore of it")
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    replay, program = Uncapturable(torch.device("cpu"), 0), Program()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        results = [called(replay, program, 1.0, key) for key in "ab" for _ in range(2 * STITCH_PATIENCE)]
+    assert replay.captured == 2
+    assert [float(result) for result in results] == [3.0 + call for call in range(4 * STITCH_PATIENCE)]
+    (warning,) = said
+    assert str(warning.message) == (
+        "the program is launched step by step: it cannot be captured as a CUDA graph:"
+        " operation not permitted when stream is capturing"
+    )
+    assert replay.graph is None
 
 
 def test_results_are_copies_nested_as_they_were() -> None:

@@ -90,6 +90,20 @@ def test_a_dishonest_or_broken_module_is_named(
     assert words in report["findings"][0]["message"]
 
 
+@pytest.mark.parametrize(("reference", "category"), [("x.clone()", "hack_suspected"), ("x[:]", "correct")])
+def test_memory_of_an_input_is_returned_only_where_the_reference_does_so(
+    tmp_path: Path, reference: str, category: str
+) -> None:
+    model = MODEL.format(name="Model", body=f"return self.layer(x), {reference}")
+    (tmp_path / "model.py").write_text(model + INPUTS)
+    opened = Session()
+    opened.task = Task(Reference.open(Options(project=tmp_path, path="model.py")))
+    report = judged(opened, tmp_path, "return self.layer(x), x.view(x.shape)")
+    assert report["category"] == category, report["findings"]
+    if category != "correct":
+        assert "forward returns memory of its inputs" in report["findings"][0]["message"]
+
+
 def timed(session: Session, source: Path) -> tuple[Target, list[torch.Tensor], TimedRig]:
     """The program as a target, a draw of its inputs at full size, and a rig for the module."""
     target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)

@@ -1,10 +1,12 @@
 """A reference that imports more of its project, and the bundle that holds its text."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stitch_tui.tools.worker.checking import check
+from stitch_tui.tools.worker.faults import Fault
 from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.project_imports import with_imports
 from stitch_tui.tools.worker.reference import Options, Reference
@@ -97,3 +99,43 @@ def test_a_bundle_of_a_reference_in_one_file_gets_nothing_of_the_project(tmp_pat
     alone = Reference.open(Options(project=tmp_path, path="alone.py"))
     launch = bundle(tmp_path, text)
     assert with_imports(launch, alone) == launch
+
+
+NEEDY = """
+import os
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, int(os.environ["WIDTH_OF_THIS_PROJECT"]))
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+def get_inputs():
+    return [torch.rand(4, 5)]
+"""
+
+
+def test_a_reference_that_cannot_be_constructed_again_is_blamed_and_not_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WIDTH_OF_THIS_PROJECT", "3")
+    (tmp_path / "needy.py").write_text(NEEDY)
+    opened = Session()
+    opened.task = Task(Reference.open(Options(project=tmp_path, path="needy.py")))
+    params = {"target": {"kind": "program"}, "trials": {"small": [], "distributions": False}}
+
+    def judged(text: str) -> dict[str, Any]:
+        runner = module_launch(Path(bundle(tmp_path, text).load))
+        return check(opened, params | {"runner": runner}, lambda *_: None)
+
+    with pytest.raises(Fault, match="cannot be constructed a second time") as caught:
+        judged(NEEDY)
+    assert (caught.value.kind, caught.value.where) == ("reference", "needy.py")
+    assert caught.value.why == "KeyError: 'WIDTH_OF_THIS_PROJECT' (line 9 of reference.py)"
+    other = judged(NEEDY + "# changed\n")
+    assert other["category"] == "launch_error", "a text of the candidate's own is its own fault"
+    assert "KeyError" in other["findings"][0]["message"]

@@ -1,6 +1,7 @@
 """A program as one CUDA graph: the second part of every ``model_new.py``, copied like `loader`."""
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ class StitchReplay:
             STITCH_PATIENCE  # calls with the same weights ahead of a graph; still to come
         )
         self.graph: torch.cuda.CUDAGraph | None = None
+        self.refused = ""  # why there can be no graph: said once
         self.inputs: list[torch.Tensor] = []
         self.results: Any = None
 
@@ -57,14 +59,24 @@ class StitchReplay:
         return result
 
     def consider(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
-        """Keep a graph of `run` if it is faster, copies included, and can be made at all."""
+        """Keep a graph of `run` if it is faster, copies included; where none can be made, warn of it once."""
         try:
             self.capture(run, inputs)
             if self.pace(lambda: self.replayed(inputs)) < STITCH_GAIN * self.pace(lambda: run(inputs)):
                 return
-        except RuntimeError:  # an operator that waits for the device, or no memory for a second arena
+        except (
+            RuntimeError
+        ) as error:  # an operator that waits for the device, or no memory for a second arena
             torch.cuda.synchronize(self.device)
+            self.warn(error)
         self.drop()
+
+    def warn(self, error: RuntimeError) -> None:
+        why = next(iter(str(error).splitlines()), "") or type(error).__name__
+        if not self.refused:
+            text = f"the program is launched step by step: it cannot be captured as a CUDA graph: {why}"
+            warnings.warn(text, stacklevel=2)
+        self.refused = why
 
     def drop(self) -> None:
         self.graph, self.inputs, self.results = None, [], None

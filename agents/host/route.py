@@ -4,7 +4,7 @@ The stitched program with stitch's own host side is the one to beat: another is 
 its time, measured in the same blocks, is distinguishably shorter.
 """
 
-from stitch_tui.agents.route import Next, Route, attempts_since_best, limit_reached
+from stitch_tui.agents.route import Next, Route, attempts_since_best, limit_reached, stitched
 from stitch_tui.agents.route import outcome as outcome_alone
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import HOST, Plan, Session, Subtask, Task
@@ -40,6 +40,8 @@ def outcome(verdict: Verdict) -> Outcome:
 def route(session: Session, host: Subtask, settings: Settings) -> Route:
     """What follows on the host program as it stands; it never fails, since there is one in any case."""
     program, attempts = session.program, session.attempts_of(host.id)
+    if not stitched(session):
+        return Route(Next.INTEGRATE, "the program has changed: it is stitched anew first")
     if program is None or not program.correct:
         return _ended(host, "there is no correct stitched program to start from")
     if attempts and attempts[-1].outcome is Outcome.REDIRECTED:
