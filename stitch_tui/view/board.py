@@ -117,6 +117,8 @@ class Board:
                 self.builds = {event.iteration: event.build}
             case events.Routed():
                 self._note("route", f"{event.subtask}: {event.next}: {event.reason}", event)
+            case events.Raced():
+                self._note("race", f"{event.subtask}: {event.race.sentence}", event)
             case events.Retrieved():
                 self._note("docs", f"{event.subtask or event.role}: {event.sentence}", event)
                 known = self.cited.get(event.subtask, ())

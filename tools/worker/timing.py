@@ -32,7 +32,8 @@ from .rig import Launch
 from .session import Emit, Json, Session
 from .target import RegionTarget, Target, target_of
 from .task import Task
-from .timed_rig import TimedRig, is_mixable
+from .timed_inputs import affordable, drawn, others
+from .timed_rig import TimedRig
 
 AGREEMENT = 0.1
 """Relative difference between event times and the judge's clock, or CUPTI's, that is a finding."""
@@ -48,8 +49,6 @@ BURST_US = 6000.0
 """For a long burst of long launches."""
 LEFT_US, LEFT_SHARE = 200.0, 0.02
 """For how long other streams may work on after a burst: as long as it takes to ask, and some of its time."""
-MEMORY_SHARE = 0.25
-"""Of the free device memory, for the rotating sets together."""
 Burst = Callable[[int], list[float]]
 """So many launches; their times in microseconds."""
 
@@ -178,12 +177,12 @@ class _Race:
         return rig
 
     def run(self) -> Json:
-        tensors = self._drawn()
+        tensors = drawn(self.target)
         own = self.target.evaluate(tensors, "own")
         sets = self._sets(tensors, own)
-        others = self._others(tensors, sets - 1)
+        more = others(self.target, tensors, sets - 1)
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
-        bound, *_ = [rig.prepare(tensors, own, sets, others) for rig in (self.rig, *self._rivals.values())]
+        bound, *_ = [rig.prepare(tensors, own, sets, more) for rig in (self.rig, *self._rivals.values())]
         if kinds := _kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             self._baselines, failures = self._pool.of(self.task, self.described, kinds)
@@ -215,29 +214,10 @@ class _Race:
         for rig in (self.rig, *self._rivals.values()):
             rig.close()
 
-    def _drawn(self) -> list[Tensor]:
-        return [t.detach().contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
-
-    def _others(self, tensors: list[Tensor], count: int) -> list[list[Tensor]]:
-        """So many more draws of the inputs that cannot be mixed; none where all can."""
-        kept = [
-            slot.kind != "activation" or is_mixable(tensor)
-            for slot, tensor in zip(self.target.inputs, tensors, strict=True)
-        ]
-        if all(kept):
-            return []
-        return [
-            [old if keep else new for keep, old, new in zip(kept, tensors, self._drawn(), strict=True)]
-            for _ in range(count)
-        ]
-
     def _sets(self, tensors: Sequence[Tensor], own: Sequence[Tensor]) -> int:
-        """As many as asked for and as memory allows: inputs of judge and candidate and aside, and results
-        as they are delivered and kept."""
-        inputs = [t for t, slot in zip(tensors, self.target.inputs, strict=True) if slot.kind == "activation"]
-        nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own, *own))
-        free, _ = torch.cuda.mem_get_info(self.task.reference.device)
-        count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / max(1, nbytes))))
+        """As many as asked for and as memory allows."""
+        device = self.task.reference.device
+        count = max(1, min(self.options.sets, affordable(self.target, tensors, own, device)))
         if count < self.options.sets:
             self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
         return count
