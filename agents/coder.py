@@ -75,6 +75,10 @@ class ModelCoder:
             refused=str(refusal),
         )
 
+    def variants(self, brief: CodeBrief, most: int) -> tuple[Candidate, ...]:
+        """None: an answer costs more than an attempt."""
+        return ()
+
     async def _ask(
         self,
         brief: CodeBrief,
@@ -117,6 +121,10 @@ class WarmStart:
             if candidate is not None:
                 return candidate
         return await self._then.code(brief)
+
+    def variants(self, brief: CodeBrief, most: int) -> tuple[Candidate, ...]:
+        """Those of the built-in Coder, whose winner is the version to beat."""
+        return self._first.variants(brief, most)
 
 
 class _Live:

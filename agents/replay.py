@@ -132,6 +132,9 @@ class ReplayedCoder:
         known = self.answers.any_on(brief.subtask.id)
         return await self.then.code(brief) if known or not brief.attempts else None
 
+    def variants(self, brief: CodeBrief, most: int) -> tuple[Candidate, ...]:
+        return self.then.variants(brief, most)
+
 
 @dataclass(frozen=True)
 class ReplayedAdviser:

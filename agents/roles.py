@@ -1,11 +1,13 @@
 """The roles as interfaces.  Each has a built-in implementation and one that asks a model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from stitch_tui.agents.state import Advice, Candidate, Iteration, Plan, Session, Subtask
 from stitch_tui.tools.graph import Graph
+from stitch_tui.tools.race import Race
 from stitch_tui.tools.roofline import Peaks
 from stitch_tui.tools.verdict import Verdict
 
@@ -85,10 +87,23 @@ class Coder(Protocol):
         """The next attempt, or None when there is nothing left to try."""
         ...
 
+    def variants(self, brief: CodeBrief, most: int) -> tuple[Candidate, ...]:
+        """Candidates for a race before the first attempt, the likeliest first; fewer than two: no race."""
+        ...
+
 
 class Verifier(Protocol):
     async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
         """Judge one candidate alone, against the same nodes of the reference."""
+        ...
+
+    async def race(self, subtask: Subtask, sources: Mapping[str, str], seconds: float) -> Race:
+        """Time candidates beside each other, whether they are correct or not.
+
+        Args:
+            sources: by name, the likeliest first.
+            seconds: for all of it.
+        """
         ...
 
     async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:

@@ -89,7 +89,7 @@ def route(session: Session, subtask: Subtask, settings: Settings) -> Route:
     if attempts[-1].outcome is Outcome.REDIRECTED:
         return Route(Next.REPAIR, "redirected")
     if last.timing is None:
-        return Route(Next.DONE, "functional: correct on the emulator, nothing to time")
+        return Route(Next.DONE, "functional: correct on the emulator, nothing to time or to race")
     if spent:
         return Route(Next.DONE, limit_reached(len(attempts)))
     if (share := _share_of_bound(session, subtask)) >= AT_THE_BOUND:
@@ -154,7 +154,7 @@ def exhausted(subtask: Subtask) -> Route:
     """What follows when the Coder has nothing left to try."""
     if subtask.best is None:
         return Route(Next.GIVE_UP, "the Coder has nothing left to try and no attempt was correct")
-    return Route(Next.DONE, "every strategy of the Coder was tried")
+    return Route(Next.DONE, "every strategy of the Coder was tried or raced")
 
 
 def stitched(session: Session) -> bool:

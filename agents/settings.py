@@ -79,6 +79,13 @@ class GoalSettings(_Table):
     """Plan a subtask anew after this many iterations without a correct one, if the Planner is a model."""
 
 
+class SearchSettings(_Table):
+    seconds: Annotated[float, Field(ge=0)] = 30.0
+    """Longest race of a subtask's variants on a GPU, before the first attempt; 0: none."""
+    variants: Count = 12
+    """Sets of parameters of the built-in Coder's that are built side by side and raced."""
+
+
 class LimitSettings(_Table):
     iterations: Count = 15
     """Iterations for each subtask."""
@@ -202,6 +209,7 @@ class Settings(_Table):
     reference: ReferenceSettings = ReferenceSettings()
     session: SessionSettings = SessionSettings()
     goal: GoalSettings = GoalSettings()
+    search: SearchSettings = SearchSettings()
     limits: LimitSettings = LimitSettings()
     autonomy: AutonomySettings = AutonomySettings()
     device: DeviceSettings = DeviceSettings()

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.race import Race
 from stitch_tui.tools.verdict import Verdict
 
 
@@ -199,6 +200,8 @@ class Subtask(_Data):
     """Why it ended as it did."""
     direction: str = ""
     """What a human last asked of it."""
+    race: Race | None = None
+    """Of its variants, before the first attempt; None where none took place."""
 
     @property
     def is_host(self) -> bool:

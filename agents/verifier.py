@@ -1,8 +1,8 @@
 """The Verifier: judges candidates with the tools and reports each stage as an event."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from stitch_tui.agents import events
 from stitch_tui.agents.bench import Workbench
@@ -15,9 +15,12 @@ from stitch_tui.tools.bundle import read_bundle
 from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, JudgeKilled
 from stitch_tui.tools.graph import Graph, region_of
 from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.race import Race
+from stitch_tui.tools.racing import raced
 from stitch_tui.tools.verdict import Category, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
 
+T = TypeVar("T")
 _STATES = {
     "screen": SubtaskState.BUILDING,
     "build": SubtaskState.BUILDING,
@@ -63,6 +66,17 @@ class ToolVerifier:
         )
         return self._reported(iteration, subtask.id, verdict)
 
+    async def race(self, subtask: Subtask, sources: Mapping[str, str], seconds: float) -> Race:
+        """Time candidates beside each other; errors as for `verify`."""
+
+        def staged(stage: str) -> None:
+            self._enter(subtask.id, self._passed(stage))
+
+        hearing = self._hearing(staged)
+        return await self._judged(
+            lambda bench: raced(bench, sources, subtask.region, seconds=seconds, on_event=hearing)
+        )
+
     def _upcoming(self, subtask: Subtask) -> dict[str, Any] | None:
         """What is judged after a subtask; None at its first attempt, whose own baselines have to compile."""
         session = self._record.session
@@ -100,7 +114,7 @@ class ToolVerifier:
         )
         return self._reported(iteration, subtask, verdict)
 
-    async def _judged(self, judge: Callable[[Bench], Awaitable[Verdict]]) -> Verdict:
+    async def _judged(self, judge: Callable[[Bench], Awaitable[T]]) -> T:
         """What `judge` finds; a judge that lost the GPU or was killed is replaced, once."""
         try:
             return await judge((await self._workbench.opened()).bench)

@@ -21,6 +21,7 @@ from stitch_tui.agents.plan_outline import outline
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.route import Next, Route
+from stitch_tui.agents.search import Search
 from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Author, Candidate, Plan, Session, Status, Subtask, SubtaskState
 from stitch_tui.agents.weighing import weighed
@@ -55,6 +56,7 @@ class Workflow:
         self._cast, self._verifier = cast, verifier
         self._gates, self._settings = gates, settings
         self._ledger = Ledger(record, workspace, gates)
+        self._search = Search(record, cast.coder, verifier, settings.search)
         self._deadline = Deadline(settings.limits.minutes, lambda: gates.waited_s)
         self._attempts = Attempts(
             record, brief, workspace, cast.adviser, verifier, gates, hand, self._ledger, self._deadline
@@ -165,6 +167,8 @@ class Workflow:
                 return now
             brief = self._attempts.brief(id)
             async with self._deadline.kept():
+                if await self._search.before(brief):
+                    brief = self._attempts.brief(id)
                 candidate = await self._cast.coder.code(brief)
             subtask = self._subtask(id)
             if candidate is None:

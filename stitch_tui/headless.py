@@ -213,6 +213,10 @@ class PlainPrinter:
         yield f"{'':6}{event.subtask:<9}reopened: {event.reason}"
 
     @_lines.register
+    def _(self, event: events.Raced) -> Iterator[str]:
+        yield f"{'':6}{event.subtask:<9}race: {event.race.sentence}"
+
+    @_lines.register
     def _(self, event: events.Advised) -> Iterator[str]:
         yield f"{'':6}{event.subtask:<9}{event.advice.bottleneck}: {event.advice.change}"
 

@@ -21,8 +21,10 @@ from stitch_tui.agents.builtin import (
 from stitch_tui.agents.builtin.advised import ordered
 from stitch_tui.agents.builtin.ir import Kind, NotFusable, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.agents.builtin.variants import left_after, variants
 from stitch_tui.agents.state import Disease
 from stitch_tui.tools.graph import Graph, Region
+from stitch_tui.tools.race import Race
 
 
 class Writer(Protocol):
@@ -93,7 +95,16 @@ def reduction_length(graph: Graph, region: Region) -> int:
 
 
 class BuiltinCoder:
-    """Attempts are the strategies of the region's kind; there is nothing to remember."""
+    """Attempts are the strategies of the region's kind, or what a race left; there is nothing to remember."""
+
+    def variants(self, graph: Graph, region: Region, *, device: str = "", most: int) -> list[Candidate]:
+        """Up to `most` candidates that differ in their parameters, the likeliest first."""
+        try:
+            subtask = lower(graph, region)
+        except NotFusable:
+            return []
+        tunes = variants(subtask, strategies(subtask, device))
+        return [_candidate(graph, subtask, tune) for tune in tunes[:most]]
 
     def attempt(
         self,
@@ -104,6 +115,8 @@ class BuiltinCoder:
         device: str = "",
         tried: Collection[str] = (),
         disease: Disease | None = None,
+        race: Race | None = None,
+        found: bool = False,
     ) -> Candidate | None:
         """Candidate number `n` (from 0) of those left, or None when no strategy or no template is left.
 
@@ -111,14 +124,19 @@ class BuiltinCoder:
             device: as for `strategies`.
             tried: names of strategies that had their turn.
             disease: what slows the best one down: strategies that act on it come first.
+            race: of the region's variants, which then are what attempts are made of.
+            found: one of them was correct.
         """
         try:
             subtask = lower(graph, region)
         except NotFusable:
             return None
-        left = [tune for tune in strategies(subtask, device) if tune.name not in tried]
-        tunes = ordered(left, disease)
-        if n >= len(tunes):
-            return None
-        tune = tunes[n]
-        return Candidate(emit_source(graph, subtask, tune), tune.name, tune.sentence)
+        every = strategies(subtask, device)
+        if race is not None:
+            every = left_after(race, variants(subtask, every), found=found)
+        tunes = ordered([tune for tune in every if tune.name not in tried], disease)
+        return _candidate(graph, subtask, tunes[n]) if n < len(tunes) else None
+
+
+def _candidate(graph: Graph, subtask: Subtask, tune: Tune) -> Candidate:
+    return Candidate(emit_source(graph, subtask, tune), tune.name, tune.sentence)

@@ -21,19 +21,20 @@ def strategies(subtask: Subtask) -> list[Tune]:
     assert isinstance(root, ConvRoot)
     m, n, _ = root.extents
 
-    def rank(tile: tuple[int, int, int]) -> tuple[bool, float, int]:
-        tiles = -(-m // tile[0]) * -(-n // tile[1])
-        waste = tiles * tile[0] * tile[1] / max(m * n, 1)
-        return tiles * root.groups < MULTIPROCESSORS, round(waste, 1), -tile[0] * tile[1]
+    def rank(sizes: tuple[int, int, int]) -> tuple[bool, float, int]:
+        tiles = -(-m // sizes[0]) * -(-n // sizes[1])
+        waste = tiles * sizes[0] * sizes[1] / max(m * n, 1)
+        return tiles * root.groups < MULTIPROCESSORS, round(waste, 1), -sizes[0] * sizes[1]
 
-    tiled = [_tune(*tile) for tile in sorted(TILES, key=rank)]
+    tiled = [tile(*sizes) for sizes in sorted(TILES, key=rank)]
     direct = Tune("direct", DIRECT, {"THREADS": 256})
     if m < FEW // 2:
         return [direct, tiled[0]]
     return [*tiled, direct] if m < FEW else tiled
 
 
-def _tune(m: int, n: int, k: int) -> Tune:
+def tile(m: int, n: int, k: int) -> Tune:
+    """Tiles of `m` channels x `n` positions, `k` deep."""
     sizes = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP": 8}
     return Tune(f"tile-{m}x{n}x{k}", TILED.format(m, n, k, m // 16, n // 16), sizes)
 

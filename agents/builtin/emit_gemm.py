@@ -17,14 +17,15 @@ def strategies(subtask: Subtask) -> list[Tune]:
     assert isinstance(subtask.root, GemmRoot)
     m, n, _ = subtask.root.extents
 
-    def idle(tile: tuple[int, int, int]) -> bool:
-        return -(-m // tile[0]) * -(-n // tile[1]) < MULTIPROCESSORS
+    def idle(sizes: tuple[int, int, int]) -> bool:
+        return -(-m // sizes[0]) * -(-n // sizes[1]) < MULTIPROCESSORS
 
     ordered = sorted(TILES, key=lambda t: (idle(t), t[0] * t[1] if idle(t) else -t[0] * t[1]))
-    return [_tune(*tile) for tile in ordered]
+    return [tile(*sizes) for sizes in ordered]
 
 
-def _tune(m: int, n: int, k: int) -> Tune:
+def tile(m: int, n: int, k: int) -> Tune:
+    """Tiles of `m` x `n` results, `k` deep."""
     sizes = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP": 8}
     return Tune(f"tile-{m}x{n}x{k}", SENTENCE.format(m, n, k, m // 16, n // 16), sizes)
 

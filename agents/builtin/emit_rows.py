@@ -30,19 +30,17 @@ def strategies(subtask: Subtask) -> list[Tune]:
     assert isinstance(root, RowsRoot)
     rows, length = root.extents
     whole = _lane_tunes(subtask, length) if root.along else _column_tunes(length)
-    cut = emit_split.tunes(root, _pack(subtask)) if max(subtask.dag.levels(), default=0) else []
+    cut = emit_split.tunes(root, pack_of(subtask)) if max(subtask.dag.levels(), default=0) else []
     return [*cut, *whole] if rows < FEW_ROWS and length > LONG_ROW else [*whole, *cut]
 
 
 def _lane_tunes(subtask: Subtask, length: int) -> list[Tune]:
     """First those in which a thread holds about `WANTED` elements: more cost occupancy, fewer idle."""
-    pack = _pack(subtask)
+    pack = pack_of(subtask)
     tunes = [
-        _tune("warp-per-row", "One warp for each row, four rows in a block", WARP, 4, pack, length),
+        tune("warp-per-row", "One warp for each row, four rows in a block", WARP, 4, pack, length),
         *(
-            _tune(
-                f"{name}block-per-row", f"One block of {lanes} threads for each row", lanes, 1, pack, length
-            )
+            tune(f"{name}block-per-row", f"One block of {lanes} threads for each row", lanes, 1, pack, length)
             for name, lanes in (("small-", 128), ("", 256), ("wide-", 512), ("large-", 1024))
         ),
     ]
@@ -50,9 +48,9 @@ def _lane_tunes(subtask: Subtask, length: int) -> list[Tune]:
 
 
 def _column_tunes(length: int) -> list[Tune]:
-    flat = _tune("columns", "32 neighbouring rows in a block, 8 threads for each", 8, 32, 1, length)
-    tall = _tune("tall-columns", "32 neighbouring rows in a block, 32 threads for each", 32, 32, 1, length)
-    alone = _tune(
+    flat = tune("columns", "32 neighbouring rows in a block, 8 threads for each", 8, 32, 1, length)
+    tall = tune("tall-columns", "32 neighbouring rows in a block, 32 threads for each", 32, 32, 1, length)
+    alone = tune(
         "column-per-thread", "128 neighbouring rows in a block, a thread for each", 1, 128, 1, length
     )
     if length <= 16:
@@ -60,7 +58,8 @@ def _column_tunes(length: int) -> list[Tune]:
     return [flat, tall, alone] if length <= 256 else [tall, flat, alone]
 
 
-def _tune(name: str, sentence: str, lanes: int, rows: int, pack: int, length: int) -> Tune:
+def tune(name: str, sentence: str, lanes: int, rows: int, pack: int, length: int) -> Tune:
+    """A strategy with `lanes` threads for each of a block's `rows`, whose `length` says what they hold."""
     packs = -(-max(length, 1) // (lanes * pack))
     most = max(min(MOST_ELEMENTS // lanes, 64) // pack, 1)
     items = min(packs, most)
@@ -68,7 +67,7 @@ def _tune(name: str, sentence: str, lanes: int, rows: int, pack: int, length: in
     return Tune(name, f"{sentence}; a row stays in registers if it fits there.", constants)
 
 
-def _pack(subtask: Subtask) -> int:
+def pack_of(subtask: Subtask) -> int:
     """Elements in 128 bits of the widest tensor along the rows; 1 where rows are no multiple of that."""
     root = subtask.root
     assert isinstance(root, RowsRoot)

@@ -29,7 +29,10 @@ class BuiltinPlanner:
 
 
 class BuiltinCoder:
-    """Attempts are the strategies of the region's kind, those first that act on the best one's disease."""
+    """Attempts are the strategies of the region's kind, those first that act on the best one's disease.
+
+    After a race of the variants they are its contestants, the fastest first, until one of them is correct.
+    """
 
     def __init__(self) -> None:
         self._coder = coder.BuiltinCoder()
@@ -45,10 +48,20 @@ class BuiltinCoder:
             device=brief.device,
             tried=[a.candidate.strategy for a in brief.attempts if a.candidate and a.kind is not Kind.HUMAN],
             disease=advice.disease if advice else None,
+            race=brief.subtask.race,
+            found=brief.best is not None,
         )
-        if attempt is None:
-            return None
-        return Candidate(source=attempt.source, strategy=attempt.strategy, note=attempt.note)
+        return None if attempt is None else _announced(attempt)
+
+    def variants(self, brief: CodeBrief, most: int) -> tuple[Candidate, ...]:
+        """The likeliest sets of parameters, up to `most`."""
+        region = brief.subtask.region
+        made = self._coder.variants(brief.graph, region, device=brief.device, most=most)
+        return tuple(map(_announced, made))
+
+
+def _announced(candidate: coder.Candidate) -> Candidate:
+    return Candidate(source=candidate.source, strategy=candidate.strategy, note=candidate.note)
 
 
 class BuiltinAdviser:

@@ -23,6 +23,7 @@ from stitch_tui.agents.events.plan import (
     PlanApproved,
     PlanProposed,
     PlanUpdated,
+    Raced,
     SubtaskFinished,
     SubtaskReopened,
     SubtaskStarted,
@@ -46,6 +47,7 @@ Event = Annotated[
     | PlanUpdated
     | PlanApproved
     | SubtaskStarted
+    | Raced
     | SubtaskUpdated
     | SubtaskFinished
     | SubtaskReopened

@@ -5,6 +5,7 @@ from typing import Literal
 from stitch_tui.agents.events.base import SessionEvent
 from stitch_tui.agents.events.changes import with_subtask
 from stitch_tui.agents.state import Plan, Session, SubtaskState
+from stitch_tui.tools.race import Race
 
 
 class PlanProposed(SessionEvent):
@@ -41,6 +42,17 @@ class SubtaskStarted(SessionEvent):
 
     def applied_to(self, session: Session) -> Session:
         return with_subtask(session, self.subtask, state=SubtaskState.CODING)
+
+
+class Raced(SessionEvent):
+    """Variants of a subtask were timed beside each other: an order for attempts, and no verdict."""
+
+    type: Literal["subtask.raced"] = "subtask.raced"
+    subtask: str
+    race: Race
+
+    def applied_to(self, session: Session) -> Session:
+        return with_subtask(session, self.subtask, race=self.race)
 
 
 class SubtaskUpdated(SessionEvent):

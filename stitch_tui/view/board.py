@@ -134,6 +134,8 @@ class Board:
                 self.builds = {event.iteration: event.build}
             case events.Routed():
                 self._note("route", f"{event.subtask}: {event.next}: {event.reason}", event)
+            case events.Raced():
+                self._note("race", f"{event.subtask}: {event.race.sentence}", event)
             case events.Retrieved():
                 said = event.asked if event.citations else event.sentence
                 self._note("docs", f"{event.subtask or event.role}: {said}", event, event.citations)

@@ -20,7 +20,8 @@ from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 from stitch_tui.plain_text import columns, printable
 from stitch_tui.tools.iteration import Outcome
-from stitch_tui.tools.verdict import Category
+from stitch_tui.tools.race import Race
+from stitch_tui.tools.verdict import Category, Samples
 
 HOSTILE = "x[/] tile[threadIdx.x][k] [@click=app.quit]go[/] \x1b[2J\x07"
 
@@ -57,6 +58,20 @@ def test_the_end_says_what_to_do_next() -> None:
     _, answer = printed(whole_session())
     assert "next  stitch log" in answer
     assert "stitch apply" not in answer, "the program was not judged"
+
+
+def test_a_race_is_one_line_with_each_time_and_who_was_left_out() -> None:
+    times = {
+        "tile-a": Samples(median_us=9.0, low_us=8.9, high_us=9.1, count=90),
+        "tile-b": Samples(median_us=12.0, low_us=11.5, high_us=12.5, count=30),
+    }
+    race = Race(times=times, failed={"tile-c": "illegal_access: \x1b[2J"}, seconds=8.0)
+    started = sessions.started(sessions.subtask())
+    progress, _ = printed([*started, events.Raced(subtask="s01", race=race)])
+    (line,) = [line for line in progress.splitlines() if "race:" in line]
+    assert line.split(maxsplit=1)[0] == "s01"
+    assert "tile-a won in 8.0 s, tile-a 9.0 us (8.9 to 9.1), tile-b 12.0 us (11.5 to 12.5)" in line
+    assert line.endswith("without tile-c (illegal_access: \\x1b[2J)")
 
 
 def test_a_session_that_is_taken_up_is_told_from_its_journal(tmp_path: Path) -> None:

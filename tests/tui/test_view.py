@@ -18,6 +18,7 @@ from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.state import Session
 from stitch_tui.link import JournalFeed
 from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.race import Race
 from stitch_tui.view import orders, plan_text
 from stitch_tui.view.alignment import Alignment, Row, diff, pairs
 from stitch_tui.view.board import STREAM_LINES, Board
@@ -258,6 +259,15 @@ def test_the_board_forgets_nothing_and_counts_no_event_twice() -> None:
     assert board.phase == "measuring s02"
     board.add(events.Decision(who="human", action="pause"))
     assert board.phase == "paused"
+
+
+def test_a_race_is_a_note_and_part_of_its_subtask() -> None:
+    board = Board()
+    race = Race(left_out={"tile-a": "no time was left"})
+    for event in numbered([*in_progress(), events.Raced(subtask="s02", race=race)]):
+        board.add(event)
+    assert board.session.subtask("s02").race == race
+    assert (board.notes[-1].kind, board.notes[-1].text) == ("race", f"s02: {race.sentence}")
 
 
 def test_streamed_text_is_kept_by_lines_and_bounded() -> None:

@@ -38,6 +38,7 @@ METHODS = {
     "warm": "timing.warm",
     "rest": "timing.rest",
     "time": "timing.time",
+    "race": "race.race",
 }
 """Method -> ``module.function`` of this package, imported when it is first called."""
 

@@ -1,251 +1,164 @@
-"""A candidate's launches in blocks between those of the baselines, and the clocks that must agree about them.
+"""Which of several kernels for one region is likely the fastest?  An order to try them in, and no verdict.
 
-Event times come from inside each process; the judge's own clock around back-to-back bursts, and CUPTI's
-record of when the device worked, must agree with the candidate's, and a random set of timed results is
-compared with the reference.
+Blocks are interleaved as in `contest`, without baselines and without a look at the results.  A contestant that
+fails is left out with its reason, and the others race on; one that is far behind has no more blocks.
 """
 
-import secrets
-import time as clock
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
-import torch
-from torch import Tensor
-
-from . import conditioning, numerics, samples
-from .baseline import LOWER, USUAL, kinds_for
-from .baselines import BASELINE_SECONDS
-from .candidate_fault import CandidateFault
-from .channel import Channel
-from .checking import FULL, border_of
-from .cross_check import CrossCheck, require_joined
-from .faults import Fault
+from . import samples
+from .candidate_fault import CandidateFault, Unsupported
+from .checking import border_of
+from .cross_check import require_joined
+from .device_probe import require_device
 from .launch import Launch
-from .module_call import ModuleCall
-from .project_imports import with_imports
-from .region_target import RegionTarget
 from .session import Emit, Json, Session
 from .slots import Target
 from .target import target_of
-from .task import Task
-from .timed_rig import TimedRig, is_mixable
+from .timed_inputs import affordable, drawn, others
+from .timed_rig import TimedRig
 
-LEAST_SAMPLES = 20
-MEMORY_SHARE = 0.25
-"""Of the free device memory, for the rotating sets together."""
-Burst = Callable[[int], list[float]]
-"""So many launches; their times in microseconds."""
+STARTING = 0.6
+"""Share of a race's time after which nobody else starts, so that those who did are timed."""
+WARM_UP = 2
+"""Bursts ahead of the blocks."""
+SURE, BEHIND = 3, 1.25
+"""After so many blocks those have no more whose best one takes so many times the leader's median."""
+NO_TIME, NO_MEMORY = "no time was left", "no device memory was left"
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """The ``options`` of the method ``time``."""
+class RaceOptions:
+    """The ``options`` of the method ``race``."""
 
-    blocks: int = 12
+    seconds: float = 20.0
+    """For all of it; a launch that is under way is waited for."""
+    blocks: int = 9
     launches: int = 10
-    """In each block: ``blocks * launches`` samples in all."""
+    """In each block, and no more than there are sets."""
     sets: int = samples.SETS
-    """Buffers that the launches rotate through; a block has at most one launch on each."""
     cold: bool = True
     """Evict the L2 cache before each launch."""
-    warmup_s: float = 10.0
-    """A warm-up that has not become stable ends after this long, and the report says so."""
-    baselines: tuple[str, ...] | None = None
-    """Of ``baseline.KINDS``; None: those that tell something about the target."""
 
 
-def kinds(task: Task, target: Target, options: Measurement) -> tuple[str, ...]:
-    """The baselines that tell something about the target, or those that were asked for."""
-    if options.baselines is not None:
-        return tuple(options.baselines)
-    if isinstance(target, RegionTarget):  # a subtask's time chooses a kernel; claims are made of programs
-        return USUAL
-    return kinds_for(task.reference.options, target.operators())
+def race(session: Session, params: Json, emit: Emit) -> Json:
+    """The judge's method ``race``.
+
+    Params: ``target``, ``runners`` (by name, the likeliest first), ``options`` (fields of `RaceOptions`).
+    The result has ``blocks`` (name -> microseconds of each launch of each block), ``failed`` and ``left_out``
+    (name -> reason: its own fault, or nobody's).
+    """
+    device = session.task.reference.device
+    require_device(device)
+    target = target_of(session.task, params["target"])
+    border = border_of(target)
+    rigs = {name: TimedRig(border, Launch.of(r).on(device)) for name, r in params["runners"].items()}
+    return Race(target, rigs, RaceOptions(**(params.get("options") or {})), emit).run()
 
 
 class Race:
-    """One measurement: rigs, baselines, and what was found out on the way; close it after use."""
+    """One race; its rigs are closed at the end.
+
+    Args:
+        rigs: contestants by name, the likeliest first.
+        now: seconds of a clock that never goes back.
+    """
 
     def __init__(
         self,
-        session: Session,
-        described: Json,
-        launch: Launch,
-        rivals: Mapping[str, Launch],
-        options: Measurement,
+        target: Target,
+        rigs: Mapping[str, TimedRig],
+        options: RaceOptions,
         emit: Emit,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.task, self.described, self.options, self._emit = session.task, described, options, emit
-        self.target = target_of(self.task, described)
-        self.rig = self._rig(launch)
-        self._rivals = {name: self._rig(rival) for name, rival in rivals.items()}
-        self._pool = session.baselines
-        self._baselines: dict[str, Channel] = {}
-        self._host_us: list[float] = []
-        """Of each of the candidate's bursts: how long the host was at a launch."""
-        self.notes: list[str] = []
-        self.unchecked: list[str] = []
-
-    def _rig(self, launch: Launch) -> TimedRig:
-        launch = with_imports(launch, self.task.reference)
-        module = ModuleCall(self.task) if launch.module else None
-        rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
-        rig.arguments = module.arguments(FULL) if module else ""
-        return rig
+        self.target, self.options = target, options
+        self._rigs, self._emit, self._now = dict(rigs), emit, now
+        self._begun = now()
+        self._times: dict[str, list[list[float]]] = {}
+        self._failed: dict[str, str] = {}
+        self._left_out: dict[str, str] = {}
 
     def run(self) -> Json:
-        tensors = self._drawn()
+        """Start them, time them, and say what became of each."""
+        try:
+            self._start()
+            self._interleave()
+        finally:
+            for rig in self._rigs.values():
+                rig.close()
+        return {"blocks": self._times, "failed": self._failed, "left_out": self._left_out}
+
+    def _start(self) -> None:
+        """Prepare and warm up as many as time and memory allow: each has memory for all its sets."""
+        tensors = drawn(self.target)
         own = self.target.evaluate(tensors, "own")
-        sets = self._sets(tensors, own)
-        others = self._others(tensors, sets - 1)
-        # One after the other, by this thread: the kernel ends a runner with the thread that started it.
-        bound, *_ = [rig.prepare(tensors, own, sets, others) for rig in (self.rig, *self._rivals.values())]
-        if wanted := kinds(self.task, self.target, self.options):
-            self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
-            self._baselines, failures = self._pool.of(self.task, self.described, wanted)
-            self.unchecked += failures
-        contestants = {"candidate": self._burst_of(self.rig)}
-        contestants |= {name: self._burst_of(rig) for name, rig in self._rivals.items()}
-        contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
-        for name, burst in contestants.items():
-            self._warm_up(name, burst)
-        times = self._interleaved(contestants)
-        launch_us = median(t for block in times["candidate"] for t in block)
-        self.notes.append(f"the host is {median(self._host_us):.0f} us at a launch")
-        busy = CrossCheck(self.rig, self.notes, self.unchecked).busy_share(launch_us)
-        return {
-            "category": "correct",
-            "findings": [],
-            "unchecked": self.unchecked,
-            "notes": self.notes,
-            "blocks": times,
-            "baselines": [name for name in self._baselines if name not in LOWER],
-            "lower_precision": [name for name in self._baselines if name in LOWER],
-            "bind_us": bound.event_us if bound.rc == 0 else None,
-            "environment": self._environment() | ({} if busy is None else {"device_busy": busy}),
-        }
+        room = affordable(self.target, tensors, own, next(iter(self._rigs.values())).device)
+        sets = max(1, min(self.options.sets, room // max(1, len(self._rigs))))
+        more = others(self.target, tensors, sets - 1)
+        for position, (name, rig) in enumerate(self._rigs.items()):
+            if position and position * sets >= room:
+                self._left_out[name] = NO_MEMORY
+            elif self._passed(STARTING):
+                self._left_out[name] = NO_TIME
+            else:
+                self._emit("stage", {"stage": f"warm-up {name}"})
+                with _noted(name, self._failed):
+                    rig.prepare(tensors, own, sets, more)
+                    for _ in range(WARM_UP):
+                        self._burst(rig)
+                    self._times[name] = []
 
-    def close(self) -> None:
-        for rig in (self.rig, *self._rivals.values()):
-            rig.close()
+    def _interleave(self) -> None:
+        """Blocks A B B A ..., until time is up."""
+        for block in range(self.options.blocks):
+            racing = self._racing(block)
+            for name in racing if block % 2 == 0 else reversed(racing):
+                if self._passed(1.0):
+                    self._end()
+                    return
+                with _noted(name, self._failed):
+                    self._times[name].append(self._burst(self._rigs[name]))
+                if name in self._failed:
+                    del self._times[name]
+            self._emit("block", {"block": block})
+        self._end()
 
-    def _drawn(self) -> list[Tensor]:
-        return [t.detach().contiguous() for t in self.target.draw(FULL, secrets.randbits(31))]
+    def _racing(self, block: int) -> list[str]:
+        """Those that are worth another block."""
+        if block < SURE or not self._times:
+            return list(self._times)
+        medians = {name: [median(burst) for burst in found] for name, found in self._times.items()}
+        leader = min(median(found) for found in medians.values())
+        return [name for name, found in medians.items() if min(found) <= BEHIND * leader]
 
-    def _others(self, tensors: list[Tensor], count: int) -> list[list[Tensor]]:
-        """So many more draws of the inputs that cannot be mixed; none where all can."""
-        kept = [
-            slot.kind != "activation" or is_mixable(tensor)
-            for slot, tensor in zip(self.target.inputs, tensors, strict=True)
-        ]
-        if all(kept):
-            return []
-        return [
-            [old if keep else new for keep, old, new in zip(kept, tensors, self._drawn(), strict=True)]
-            for _ in range(count)
-        ]
+    def _end(self) -> None:
+        for name in [name for name, found in self._times.items() if not found]:
+            del self._times[name]
+            self._left_out[name] = NO_TIME
 
-    def _sets(self, tensors: Sequence[Tensor], own: Sequence[Tensor]) -> int:
-        """As many as asked for and as memory allows: inputs of judge and candidate and aside, and results
-        as they are delivered and kept."""
-        inputs = [t for t, slot in zip(tensors, self.target.inputs, strict=True) if slot.kind == "activation"]
-        nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own, *own))
-        free, _ = torch.cuda.mem_get_info(self.task.reference.device)
-        count = max(1, min(self.options.sets, int(MEMORY_SHARE * free / max(1, nbytes))))
-        if count < self.options.sets:
-            self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
-        return count
+    def _burst(self, rig: TimedRig) -> list[float]:
+        count = min(self.options.launches, rig.rotations)
+        done = rig.burst(count, cold=self.options.cold)
+        require_joined(done)
+        if len(done.times_us) != count or min(done.times_us) <= 0:
+            raise CandidateFault("launch_error", f"times that no clock shows: {done.times_us[:3]}")
+        return done.times_us
 
-    @property
-    def _launches(self) -> int:
-        """In a block: none of them may know the result of another."""
-        return min(self.options.launches, self.rig.rotations)
+    def _passed(self, share: float) -> bool:
+        return self._now() - self._begun > share * self.options.seconds
 
-    @property
-    def _blocks(self) -> int:
-        return max(self.options.blocks, -(-LEAST_SAMPLES // self._launches))
 
-    def _burst_of(self, rig: TimedRig) -> Burst:
-        def burst(count: int) -> list[float]:
-            done = rig.burst(count, cold=self.options.cold)
-            require_joined(done)
-            if rig is self.rig and done.host_us:
-                self._host_us.append(median(done.host_us))
-            return done.times_us
-
-        return burst
-
-    def _of(self, name: str, channel: Channel) -> Burst:
-        def burst(count: int) -> list[float]:
-            try:
-                return channel.burst(count, cold=self.options.cold).times_us
-            except CandidateFault as fault:  # the reference's own process: never held against the candidate
-                self._pool.forget(self.described)
-                raise Fault("environment", f"the baseline {name} failed", why=fault.message) from fault
-
-        return burst
-
-    def _warm_up(self, name: str, burst: Burst) -> None:
-        """Bursts until their medians agree."""
-        self._emit("stage", {"stage": f"warm-up {name}"})
-        medians: list[float] = []
-        end = clock.monotonic() + self.options.warmup_s
-        while not samples.stable(medians):
-            if clock.monotonic() > end:
-                self.notes.append(f"{name}: the warm-up did not become stable")
-                return
-            medians.append(median(burst(self._launches)))
-
-    def _interleaved(self, contestants: Mapping[str, Burst]) -> dict[str, list[list[float]]]:
-        """Blocks A B B A ...; after some of the candidate's, one of its results is compared."""
-        times: dict[str, list[list[float]]] = {name: [] for name in contestants}
-        order = list(contestants)
-        for block in range(self._blocks):
-            for name in order if block % 2 == 0 else reversed(order):
-                found = contestants[name](self._launches)
-                if len(found) != self._launches or min(found) <= 0:
-                    raise CandidateFault("hack_suspected", f"{name}: times that no clock shows: {found[:3]}")
-                times[name].append(found)
-                if name == "candidate" and (block == 0 or secrets.randbelow(3) == 0):
-                    number = secrets.choice(self.rig.order)
-                    self._verify(self.rig.given(number), self.rig.delivered(number))
-            self._emit("block", {"block": block, "median_us": median(times["candidate"][-1])})
-        return times
-
-    def _verify(self, tensors: list[Tensor], got: list[Tensor]) -> None:
-        if self.target.random:
-            return
-        own = self.target.evaluate(tensors, "own")
-        exact = partial(self.target.evaluate, precision="f64")
-        truth = exact(tensors)
-        weights = [slot.kind != "activation" for slot in self.target.inputs]
-        reduction = self.target.reduction(FULL) or numerics.default_reduction(tensors, weights)
-        for result, reference, true in zip(got, own, truth, strict=True):
-            compared = numerics.compare(result, reference, true, reduction=reduction)
-            if compared.category == "numerics":
-                allowed = conditioning.allowance(exact, tensors, truth, reduction, secrets.randbits(31))
-                compared = numerics.compare(result, reference, true, reduction=reduction, allowance=allowed)
-            if compared.category:
-                raise CandidateFault(
-                    "hack_suspected",
-                    f"right when tested, wrong when timed: {compared.message}",
-                    where="a timed launch",
-                    detail=compared.detail,
-                )
-
-    def _environment(self) -> Json:
-        properties = torch.cuda.get_device_properties(self.task.reference.device)
-        return {
-            **self.task.reference.set_flags(),
-            "device": properties.name,
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "cache": "cold L2" if self.options.cold else "warm L2",
-            "l2_bytes": properties.L2_cache_size,
-            "blocks": self._blocks,
-            "launches_per_block": self._launches,
-            "rotating_sets": self.rig.rotations,
-        }
+@contextmanager
+def _noted(name: str, failed: dict[str, str]) -> Iterator[None]:
+    """Takes down what a contestant did wrong, and lets the others go on."""
+    try:
+        yield
+    except CandidateFault as fault:
+        failed[name] = f"{fault.category}: {fault.message}"
+    except Unsupported:
+        failed[name] = "unsupported: the full size"

@@ -5,11 +5,11 @@ What the blocks mean is said elsewhere (`samples`, and ``tools/timing.py`` in th
 
 from .baselines import BASELINE_SECONDS
 from .candidate_fault import CandidateFault, Unsupported
+from .contest import Contest, Measurement, kinds
 from .device_probe import require_device
 from .faults import Fault
 from .launch import Launch
-from .project_imports import blamed, with_imports
-from .race import Measurement, Race, kinds
+from .project_imports import blamed
 from .session import Emit, Json, Session
 from .target import target_of
 
@@ -30,9 +30,9 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     options = Measurement(**(params.get("options") or {}))
     device = session.task.reference.device
     rivals = {name: Launch.of(runner).on(device) for name, runner in (params.get("rivals") or {}).items()}
-    race = Race(session, params["target"], launch, rivals, options, emit)
+    contest = Contest(session, params["target"], launch, rivals, options, emit)
     try:
-        return race.run()
+        return contest.run()
     except CandidateFault as raised:
         fault = blamed(raised, launch, session.task.reference)
         return {"category": fault.category, "findings": [fault.as_finding()], "unchecked": [], "notes": []}
@@ -40,7 +40,7 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
         finding = CandidateFault("unsupported", "the full size, when timed").as_finding()
         return {"category": "unsupported", "findings": [finding], "unchecked": [], "notes": []}
     finally:
-        race.close()
+        contest.close()
 
 
 def warm(session: Session, params: Json, emit: Emit) -> Json:

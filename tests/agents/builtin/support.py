@@ -14,6 +14,7 @@ import torch
 from stitch_tui.agents.builtin import coder
 from stitch_tui.agents.builtin.ir import Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
+from stitch_tui.agents.builtin.variants import variants
 from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.graph import Graph, Region, region_of
 from stitch_tui.tools.verdict import Finding
@@ -126,10 +127,15 @@ def check(
     mode: Mode = Mode.CHECK,
     device: str = "",
 ) -> Subtask:
-    """Every strategy on every case is as exact as PyTorch, by the Verifier's rule."""
+    """Every strategy on every case is as exact as PyTorch, by the Verifier's rule.
+
+    Args:
+        tunes: names of variants; empty: all strategies.
+    """
     region = region or traced.everything()
     subtask = lower(traced.graph, region)
-    for tune in coder.strategies(subtask, device):
+    strategies = coder.strategies(subtask, device)
+    for tune in variants(subtask, strategies) if tunes else strategies:
         if not tunes or tune.name in tunes:
             _check_one(emulator, folder, traced, region, subtask, tune, cases, mode)
     return subtask

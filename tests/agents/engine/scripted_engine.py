@@ -23,6 +23,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import History
+from stitch_tui.tools.race import Race
 from stitch_tui.tools.reference import Exported, ReferenceSummary
 from stitch_tui.tools.verdict import Beside, Category, Flag, Ratio, Samples, Timing, Verdict
 
@@ -91,6 +93,9 @@ class ScriptedVerifier:
         await self._work(iteration)
         self._gates.check("run")
         return self._verdict(iteration)
+
+    async def race(self, subtask: Subtask, sources: Mapping[str, str], seconds: float) -> Race:
+        raise AssertionError("on the emulator times mean nothing")
 
     async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:
         assert (bundle / "model_new.py").is_file()

@@ -65,6 +65,9 @@ class Asked:
     async def code(self, brief: CodeBrief) -> Candidate | None:
         return Candidate(source="", strategy="the model's")
 
+    def variants(self, brief: CodeBrief, most: int) -> tuple[Candidate, ...]:
+        return ()
+
 
 @pytest.mark.parametrize(
     ("device", "attempts", "strategy"),

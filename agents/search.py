@@ -1,0 +1,40 @@
+"""The parameters of a subtask's kernels are searched once, before its first attempt: by a race.
+
+The winner is an attempt like any other: a race gives no verdict.
+"""
+
+from stitch_tui.agents import events
+from stitch_tui.agents.record import Record
+from stitch_tui.agents.roles import CodeBrief, Coder, Verifier
+from stitch_tui.agents.settings import SearchSettings
+
+FEWEST = 2
+"""Variants that make a race."""
+
+
+class Search:
+    """The races of one run."""
+
+    def __init__(self, record: Record, coder: Coder, verifier: Verifier, settings: SearchSettings) -> None:
+        self._record, self._coder, self._verifier = record, coder, verifier
+        self._settings = settings
+
+    async def before(self, brief: CodeBrief) -> bool:
+        """Race the variants of a subtask that has none behind it; True when its state says more now.
+
+        On the emulator times mean nothing: there is no race.
+
+        Raises:
+            Overtaken: a human turned the step back.
+        """
+        subtask = brief.subtask
+        begun = subtask.race is not None or subtask.is_host or brief.attempts
+        if begun or not self._settings.seconds or not brief.device.startswith("cuda"):
+            return False
+        variants = self._coder.variants(brief, self._settings.variants)
+        if len(variants) < FEWEST:
+            return False
+        sources = {variant.strategy: variant.source for variant in variants}
+        race = await self._verifier.race(subtask, sources, self._settings.seconds)
+        self._record.emit(events.Raced(subtask=subtask.id, race=race))
+        return True
