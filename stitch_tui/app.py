@@ -1,19 +1,11 @@
 """The Textual app: themes, keymap, palette, clipboard, and which screen it begins with."""
 
-import asyncio
 import os
-import select
-import signal
-import sys
-import threading
-import time
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.events import Key
 from textual.screen import Screen
 
@@ -22,18 +14,19 @@ from stitch_tui.agents import journal
 from stitch_tui.agents.events import Citation
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
-from stitch_tui.key_order import KeysInOrder
 from stitch_tui.link import EngineFeed, Feed
+from stitch_tui.screens.palette import Orders
 from stitch_tui.screens.session import SessionScreen
-from stitch_tui.tools.errors import ExitCode, StitchError
+from stitch_tui.terminal import TerminalApp
+from stitch_tui.tools.errors import StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
-from stitch_tui.view.orders import BY_NAME, ENTRIES, Entry
 from stitch_tui.widgets.cited import Cited
 from stitch_tui.widgets.composer import Field
 
-GRACE_S = 5.0
-"""What a viewer has for ending once its terminal is gone."""
+_LEAVE = "Leave; asks what becomes of the run."
+_HELP = "Keys and commands for where you are."
+_SUSPEND = "To the shell; `fg` comes back."
 
 
 def watch(engine: Engine, project: Path, settings: Settings) -> int:
@@ -62,35 +55,7 @@ def _run(app: "StitchApp") -> int:
     return app.return_code or 0
 
 
-class Orders(Provider):
-    """The palette: everything that can be done where it was opened, as in ``/`` commands."""
-
-    async def discover(self) -> Hits:
-        for entry in self._entries:
-            run = partial(self._run, entry.name)
-            yield DiscoveryHit(entry.text, run, text=entry.text, help=f"/{entry.name}")
-
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for entry in self._entries:
-            score = matcher.match(f"{entry.name} {entry.text}")
-            if score:
-                shown = matcher.highlight(f"{entry.name} {entry.text}")
-                yield Hit(score, shown, partial(self._run, entry.name), help=f"/{entry.name} {entry.words}")
-
-    @property
-    def _entries(self) -> list[Entry]:
-        if isinstance(self.screen, SessionScreen):
-            return list(ENTRIES)
-        return [entry for entry in ENTRIES if entry.action and hasattr(self.app, f"action_{entry.action}")]
-
-    async def _run(self, name: str) -> None:
-        app = self.app
-        assert isinstance(app, StitchApp)
-        await app.do(name)
-
-
-class StitchApp(KeysInOrder):
+class StitchApp(TerminalApp):
     """stitch on a terminal.
 
     Args:
@@ -107,13 +72,11 @@ class StitchApp(KeysInOrder):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012
     COMMANDS = {Orders}  # noqa: RUF012  # as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "leave", "Leave", id="app.leave", priority=True, tooltip="The run may go on."),
-        Binding("f2", "command_palette", "Palette", id="app.palette", show=False),
-        Binding("question_mark", "help", "Help", id="app.help", key_display="?", tooltip="This page."),
-        Binding(
-            "f1", "help", "Help", id="app.help-everywhere", tooltip="Help, in the composer too.", show=False
-        ),
-        Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend", show=False),
+        Binding("ctrl+q", "leave", "Leave", id="app.leave", priority=True, tooltip=_LEAVE),
+        Binding("f2", "command_palette", "Palette", id="app.palette", tooltip="Find an action.", show=False),
+        Binding("question_mark", "help", "Help", id="app.help", key_display="?", tooltip=_HELP),
+        Binding("f1", "help", "Help", id="app.help-everywhere", tooltip="In the composer too.", show=False),
+        Binding("ctrl+z", "suspend_process", id="app.suspend", tooltip=_SUSPEND, show=False),
     ]
 
     def __init__(self, first: Screen[None], project: Path, settings: Settings) -> None:
@@ -142,12 +105,8 @@ class StitchApp(KeysInOrder):
         self.set_keymap(self._settings.keymap)
         for fault in self._faults:
             self.notify(fault, title="theme", severity="warning", markup=False)
-        self._catch_signals()
         self.run_worker(self._watch_themes(), exit_on_error=False)
         self.set_interval(0.5, self._tell_outside)
-        if not (self.is_headless or self.is_web) and sys.stdin and sys.stdin.isatty():
-            watching = asyncio.get_running_loop(), sys.stdin.fileno()
-            threading.Thread(target=self._watch_terminal, args=watching, daemon=True).start()
 
     def use_theme(self, name: str) -> None:
         """Take a theme; one that is not there is replaced by the default, and that is said."""
@@ -177,32 +136,6 @@ class StitchApp(KeysInOrder):
         """End without Textual's picture of every variable: the command line reports what happened."""
         self._close_messages_no_wait()
 
-    # the world outside -----------------------------------------------------------------------------
-
-    def _catch_signals(self) -> None:
-        """A signal restores the terminal and ends the viewer, not the run."""
-        loop = asyncio.get_running_loop()
-        for received in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(received, partial(self.exit, return_code=128 + received))
-
-    def _watch_terminal(self, loop: asyncio.AbstractEventLoop, terminal: int) -> None:
-        """End when the terminal has gone, with a signal or without: reading it would spin for ever.
-
-        From a thread, since the loop may stand still: it waits for a writer that such a terminal ended.
-        """
-        watched = select.poll()
-        watched.register(terminal, 0)  # a hangup is always told
-        watched.poll()
-        loop.call_soon_threadsafe(partial(self.exit, return_code=ExitCode.HANGUP))
-        time.sleep(GRACE_S)
-        os._exit(ExitCode.HANGUP)
-
-    def on_unmount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for received in (signal.SIGTERM, signal.SIGHUP):
-            loop.remove_signal_handler(received)
-        self._set_title("")
-
     def _tell_outside(self) -> None:
         """Title of the terminal, and a bell when something waits and nobody looks."""
         if (session := self.session) is None:
@@ -215,26 +148,9 @@ class StitchApp(KeysInOrder):
         if news and not self.app_focus and self._settings.notifications == "unfocused":
             self.bell()
         sign = "?" if waiting else "■" if ended else "●"
-        self._set_title(f"{sign} stitch {session.board.session.id}")
-
-    def _set_title(self, text: str) -> None:
-        if self._driver and not self.is_headless and not self.is_web:
-            safe = "".join(c for c in text if c.isprintable())
-            self._driver.write(f"\x1b]0;{safe}\x07")
+        self.set_title(f"{sign} stitch {session.board.session.id}")
 
     # actions ---------------------------------------------------------------------------------------
-
-    async def do(self, name: str) -> None:
-        """Do what ``/name`` does; one that needs words goes into the composer."""
-        screen, entry = self.screen, BY_NAME[name]
-        if not isinstance(screen, SessionScreen):
-            await self.run_action(entry.action)
-        elif entry.action:
-            await screen.act(entry.action, "")
-        elif entry.words:
-            screen.composer.put(f"/{name} ")
-        else:
-            await screen.submit(f"/{name}")
 
     def action_leave(self) -> None:
         """Go back to the screen below, or end; a session asks first what becomes of its run."""

@@ -8,6 +8,7 @@ import hmac
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -16,6 +17,17 @@ from textual_serve.server import Server
 from stitch_tui.tools.own_process import STITCH
 
 COOKIE = "stitch"
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""The page asks nobody else for anything, and stands in no frame."""
+PAGE = Path(__file__).resolve().parent / "web"
+"""The folder of the page's template."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -29,7 +41,7 @@ class Guarded(Server):
 
     def __init__(self, host: str, port: int, token: str = "") -> None:
         command = shlex.join(STITCH)
-        super().__init__(command, host=host, port=port, title="stitch")
+        super().__init__(command, host=host, port=port, title="stitch", templates_path=PAGE)
         self.token = token or secrets.token_urlsafe(24)
         self._hosts = {urlsplit(self.public_url).netloc}
         if host in ("127.0.0.1", "localhost"):
@@ -49,6 +61,7 @@ class Guarded(Server):
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
         app.middlewares.append(self._guard)
+        app.on_response_prepare.append(_with_headers)
         return app
 
     @web.middleware
@@ -66,3 +79,7 @@ class Guarded(Server):
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+async def _with_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)

@@ -11,7 +11,21 @@ from stitch_tui.view.wording import GLYPH
 
 INTRO = """\
 Letters act on the selected subtask while a pane has the focus; in the composer they are text.
-Nothing here is modal: a proposal is a row marked ?, and the run goes on while you read."""
+Nothing here is modal: a proposal is a row marked ?, and the run goes on while you read.
+"""
+
+
+GROUPS = {
+    "decide": "Decide",
+    "steer": "Steer",
+    "run": "The run",
+    "plan": "The plan",
+    "code": "The plan",
+    "view": "What is shown",
+    "app": "Everywhere",
+}
+"""First part of a binding's id -> what it is about; others are keys of a pane or screen."""
+HERE = "Here"
 
 
 class HelpScreen(Page):
@@ -25,18 +39,25 @@ class HelpScreen(Page):
         self._has_composer = isinstance(below, Steering)
 
     def text(self) -> Content:
-        keys = [heading("Keys here"), table([("key", "does", "id for ui.keymap"), *self._keys()])]
+        keys = self._keys()
         return Content("\n").join([Content(INTRO), *keys, *_composer()] if self._has_composer else keys)
 
-    def _keys(self) -> list[tuple[str, ...]]:
-        rows: dict[str, tuple[str, str, str]] = {}
+    def _keys(self) -> list[Content]:
+        """A table of keys for each group, all with the same widths."""
+        groups: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in (HERE, *GROUPS.values())}
         for active in self._active:
-            binding = active.binding
-            if not binding.id:
-                continue
-            keys = f"{rows[binding.id][0]} {self._key(active)}" if binding.id in rows else self._key(active)
-            rows[binding.id] = (keys, active.tooltip or binding.tooltip or binding.description, binding.id)
-        return list(rows.values())
+            if id := active.binding.id:
+                rows = groups[GROUPS.get(id.partition(".")[0], HERE)]
+                keys = f"{rows[id][0]} {self._key(active)}" if id in rows else self._key(active)
+                rows[id] = (keys, active.tooltip or active.binding.tooltip or active.binding.description, id)
+        heads = [("key", "does", "id for ui.keymap")]
+        lines = table([*heads, *(row for rows in groups.values() for row in rows.values())]).split("\n")
+        shown, begin = [lines[0]], 1
+        for name, rows in groups.items():
+            if rows:
+                shown += [heading(name), *lines[begin : begin + len(rows)]]
+            begin += len(rows)
+        return shown
 
     def _key(self, active: ActiveBinding) -> str:
         return self.app.get_key_display(active.binding)

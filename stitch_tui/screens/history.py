@@ -28,7 +28,9 @@ from stitch_tui.widgets.ask import AskBar, Choice
 from stitch_tui.widgets.code_view import CodeView
 from stitch_tui.widgets.keyline import KeyLine
 
-COLUMNS = ("#", "subtask", "outcome", "x best", "time", "what")
+COLUMNS = ("#", "subtask", "outcome", "speedup", "time", "what")
+NUMBERS = {"speedup", "time"}
+"""Columns that stand at the right."""
 T = TypeVar("T")
 Restore = Callable[[int], None]
 
@@ -79,8 +81,6 @@ class HistoryScreen(Screen[None]):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        for name in COLUMNS:
-            self._table.add_column(Text(name), key=name)
         self._table.focus()
         self.load()
 
@@ -132,14 +132,20 @@ class HistoryScreen(Screen[None]):
             return None
 
     def _list(self) -> None:
+        """One row an iteration, in the columns that say something."""
         row = self._table.cursor_row
-        self._table.clear()
-        for commit in self._commits:
-            best, marked = commit == self._best, commit == self._marked
-            cells = versions.cells(commit.iteration, best=best, marked=marked)
-            style = self.app.theme_variables["gate-pass"] if best else ""
+        self._table.clear(columns=True)
+        rows = [
+            versions.cells(commit.iteration, best=commit == self._best, marked=commit == self._marked)
+            for commit in self._commits
+        ]
+        filled = [n for n, _ in enumerate(COLUMNS) if any(cells[n] for cells in rows)]
+        for n in filled:
+            self._table.add_column(_cell(n, COLUMNS[n]), key=COLUMNS[n])
+        for commit, cells in zip(self._commits, rows, strict=True):
+            style = self.app.theme_variables["gate-pass"] if commit == self._best else ""
             style = "" if style.startswith("ansi") else style
-            self._table.add_row(*(Text(one_line(cell), style) for cell in cells))
+            self._table.add_row(*(_cell(n, one_line(cells[n]), style) for n in filled))
         self._table.move_cursor(row=min(max(row, 0), max(len(self._commits) - 1, 0)))
 
     def on_data_table_row_highlighted(self) -> None:
@@ -273,6 +279,10 @@ class HistoryScreen(Screen[None]):
         if await self._from_git(do) is not None:
             self.notify(said, timeout=5, markup=False)
             self.load()
+
+
+def _cell(column: int, text: str, style: str = "") -> Text:
+    return Text(text, style, justify="right" if COLUMNS[column] in NUMBERS else "left")
 
 
 def _number(commit: Commit) -> str:

@@ -47,13 +47,14 @@ class Page(Screen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
 
-def table(rows: Sequence[tuple[str, ...]], head: bool = True) -> Content:
-    """Rows in columns; the first one is a head."""
+def table(rows: Sequence[tuple[str, ...]], head: bool = True, styles: Sequence[str] = ()) -> Content:
+    """Rows in columns; the first one is a head.  `styles` are those of the rows below it."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    worn = [*(["$muted bold"] if head else []), *styles]
     lines = []
     for n, row in enumerate(rows):
         text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        lines.append(Content.styled(text, "$muted bold" if head and n == 0 else ""))
+        lines.append(Content.styled(text, worn[n] if n < len(worn) else ""))
     return Content("\n").join(lines)
 
 

@@ -1,18 +1,29 @@
 """The report: how the session stands, in words and tables; and the log of what was decided."""
 
-from collections.abc import Iterator
-from itertools import count
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 from textual.events import Click
 
+from stitch_tui.agents.state import Iteration
 from stitch_tui.headless import summary
-from stitch_tui.plain_text import one_line, printable
+from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.screens.pages import Page, heading, table
+from stitch_tui.tools.verdict import Verdict
 from stitch_tui.view.board import Board, Note
-from stitch_tui.view.wording import error_of_limit, headline, percent
+from stitch_tui.view.wording import GLYPH, error_of_limit, headline, percent, times, tone
 from stitch_tui.widgets.cited import clicked, linked
 
+_TONE = {
+    "ask": "$waiting",
+    "pass": "$gate-pass",
+    "fail": "$gate-fail",
+    "quiet": "$muted",
+    "busy": "$accent",
+    "plain": "",
+}
 _STYLE = {"error": "$gate-fail", "warning": "$waiting", "decision": "$accent", "run": "bold"}
 
 
@@ -28,33 +39,58 @@ class ReportScreen(Page):
     def text(self) -> Content:
         session = self._board.session
         parts = [
-            Content(printable(f"{session.id}: {session.reference} on {session.device}")),
+            Content.styled(printable(f"{session.reference} on {session.device}"), "bold"),
             Content(printable(f"branch {session.branch}, {self._board.phase}")),
-            heading("Subtasks"),
-            table(self._rows()),
+            Content(_tried(session.iterations)),
         ]
         if session.coverage is not None:
-            parts.append(Content(f"\ncovers {percent(session.coverage)} of the reference's time"))
+            parts.append(Content(f"kernels cover {percent(session.coverage)} of the reference's time"))
+        styles = [_TONE[tone(subtask.state)] for subtask in session.subtasks]
+        parts += [heading("Subtasks"), table(self._rows(), styles=styles)]
+        if said := [f"{s.id}: {s.reason}" for s in session.subtasks if s.reason]:
+            parts += [heading("Why"), Content(printable("\n".join(said)))]
         if self._board.finished:
             ended = list(summary(session, self._board.finished))
             parts += [heading("How it ended"), Content("\n".join(ended))]
         return Content("\n").join(parts)
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows: list[tuple[str, ...]] = [("subtask", "state", "best", "error", "tries", "what")]
+        rows: list[tuple[str, ...]] = [
+            ("", "subtask", "state", "share", "best", "vs eager", "error", "tries", "what")
+        ]
         for subtask in self._board.session.subtasks:
             best = self._board.best(subtask.id)
-            verdict = best.verdict if best else None
-            error = error_of_limit(verdict) if verdict else ""
-            reason = f" ({subtask.reason})" if subtask.reason else ""
-            what = one_line(f"{subtask.title}{reason}")
-            number = headline(verdict) or "-"
-            rows.append((subtask.id, str(subtask.state), number, error, str(subtask.attempts), what))
-        if self._board.session.program:
-            program = self._board.session.program
-            category, error = str(program.category), error_of_limit(program)
-            rows.append(("program", category, headline(program), error, "", "all of it"))
+            share = percent(subtask.share) if subtask.share is not None else ""
+            rows.append(
+                (
+                    GLYPH[subtask.state],
+                    subtask.id,
+                    str(subtask.state),
+                    share,
+                    *_numbers(best.verdict if best else None),
+                    str(subtask.attempts),
+                    one_line(subtask.title),
+                )
+            )
+        if program := self._board.session.program:
+            mark, word = "✓" if program.correct else "✗", str(program.category).replace("_", " ")
+            rows.append((mark, "program", word, "", *_numbers(program), "", "all of it"))
         return rows
+
+
+def _numbers(verdict: Verdict | None) -> tuple[str, str, str]:
+    """Speedup over the best baseline and over eager, error."""
+    if verdict is None:
+        return "", "", ""
+    eager = verdict.timing.speedups.get("eager") if verdict.timing else None
+    return headline(verdict), times(eager.value) if eager else "", error_of_limit(verdict)
+
+
+def _tried(iterations: Sequence[Iteration]) -> str:
+    """``6 iterations: 3 kept, 1 slower, 2 wrong``."""
+    outcomes = Counter(str(i.outcome) for i in iterations if i.outcome)
+    said = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.most_common())
+    return count(len(iterations), "iteration") + (f": {said}" if said else "")
 
 
 class LogScreen(Page):
@@ -70,7 +106,7 @@ class LogScreen(Page):
     def text(self) -> Content:
         if not self._notes:
             return Content("nothing yet")
-        numbers = count()
+        numbers = itertools.count()
         return Content("\n").join(_line(note, numbers) for note in self._notes)
 
     def on_click(self, event: Click) -> None:

@@ -2,31 +2,31 @@
 
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from stitch_tui.agents.state import Iteration, Subtask
+from stitch_tui.agents.state import Iteration
 from stitch_tui.link import Feed
-from stitch_tui.plain_text import one_line, printable
+from stitch_tui.screens import session_keys
+from stitch_tui.screens.session_keys import ON_SUBTASK, STEERING
 from stitch_tui.screens.steering import Steering
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
-from stitch_tui.view.wording import GLYPH, percent, times
+from stitch_tui.view.wording import GLYPH
 from stitch_tui.widgets.ask import AskBar
 from stitch_tui.widgets.banner import Banner
-from stitch_tui.widgets.chart import SpeedupChart, points
+from stitch_tui.widgets.chart import Point, SpeedupChart, is_timed, points
 from stitch_tui.widgets.coder import CoderPane
 from stitch_tui.widgets.composer import Composer
 from stitch_tui.widgets.iterations import IterationTable
 from stitch_tui.widgets.keyline import KeyLine
 from stitch_tui.widgets.planner import SubtaskList
+from stitch_tui.widgets.subtask_details import SubtaskDetails
 from stitch_tui.widgets.subtask_form import SubtaskForm
 from stitch_tui.widgets.tabs import PANES, PaneTabs
 from stitch_tui.widgets.verifier import VerifierPane
@@ -35,43 +35,17 @@ DRAWN_HZ = 15
 REST = 3
 """Times what a picture took, until the next one."""
 SAVED_S = 2.0
-ON_SUBTASK = {"approve", "reject", "edit", "edit_code", "redirect", "skip", "move", "restore_best", "undo"}
-STEERING = ON_SUBTASK | {"approve_all", "add", "pause", "stop", "autonomy", "edit_plan"}
+TITLES = {
+    "planner": "1 Planner · speedup, share of time",
+    "coder": "2 Coder",
+    "verifier": "3 Verifier",
+}
 
 
 class SessionScreen(Steering):
     """Draws the board a few times a second, when something on it changed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "approve", "Approve", id="decide.approve", tooltip="Approve this subtask."),
-        Binding("A", "approve_all", "All", id="decide.approve-all", tooltip="Approve all that is proposed."),
-        Binding("n", "reject", "Reject", id="decide.reject", tooltip="Reject this proposal."),
-        Binding("e", "edit", "Edit", id="plan.edit", tooltip="Edit this subtask in place."),
-        Binding("E,ctrl+g", "edit_plan", "Plan", id="plan.editor", tooltip="Plan in $EDITOR.", show=False),
-        Binding("c", "edit_code", "Code", id="code.edit", tooltip="Its .cu in $EDITOR.", show=False),
-        Binding("r", "redirect", "Redirect", id="steer.redirect", tooltip="Before the next compile."),
-        Binding("R", "redirect(True)", "Now", id="steer.redirect-now", tooltip="Redirect now.", show=False),
-        Binding("s", "skip", "Skip", id="plan.skip", tooltip="Leave it to PyTorch, or take it back."),
-        Binding("J,shift+down", "move(1)", "Down", id="plan.down", tooltip="Later in the plan.", show=False),
-        Binding("K,shift+up", "move(-1)", "Up", id="plan.up", tooltip="Earlier in the plan.", show=False),
-        Binding("o", "add", "Add", id="plan.add", tooltip="Add a subtask.", show=False),
-        Binding("p,f6", "pause", "Pause", id="run.pause", tooltip="Pause or resume; gives up the GPU."),
-        Binding("x", "stop", "Stop", id="run.stop", tooltip="End the run."),
-        Binding("u", "undo", "Undo", id="run.undo", tooltip="Back to what was kept before.", show=False),
-        Binding("b", "restore_best", "Best", id="run.best", tooltip="Go on from the best.", show=False),
-        Binding("f", "full", "Full", id="view.full", tooltip="This pane alone.", show=False),
-        Binding("i", "iterations", "Table", id="view.iterations", tooltip="Iterations table.", show=False),
-        Binding("h", "app.history", "History", id="view.history", tooltip="Iterations in git."),
-        Binding("d", "app.docs", "Docs", id="view.docs", tooltip="CUDA documentation.", show=False),
-        Binding("y", "app.copy", "Copy", id="view.copy", tooltip="Copy what this pane shows.", show=False),
-        Binding("1", "pane('planner')", "Planner", id="view.planner", show=False),
-        Binding("2", "pane('coder')", "Coder", id="view.coder", show=False),
-        Binding("3", "pane('verifier')", "Verifier", id="view.verifier", show=False),
-        Binding("tab", "compose", "Write", id="view.composer", tooltip="To the composer and back."),
-        Binding("slash", "command", "Command", key_display="/", id="view.command", show=False),
-        Binding("shift+tab", "autonomy", "Autonomy", id="run.autonomy", show=False),
-        Binding("escape", "back", "Back", id="view.back", show=False),
-    ]
+    BINDINGS = session_keys.BINDINGS
 
     def __init__(self, board: Board, feed: Feed, project: Path, drafts: Drafts) -> None:
         super().__init__(board, feed)
@@ -92,7 +66,7 @@ class SessionScreen(Steering):
         with Horizontal(id="panes"):
             with Vertical(id="planner", classes="pane tabbed -shown"):
                 yield SubtaskList(id="subtasks")
-                yield Static(id="details", markup=False)
+                yield SubtaskDetails(id="details")
                 yield SubtaskForm(id="form")
             yield CoderPane(id="coder").add_class("pane", "tabbed")
             yield VerifierPane(id="verifier").add_class("pane", "tabbed")
@@ -104,9 +78,9 @@ class SessionScreen(Steering):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        for name, title in (("planner", "1 Planner"), ("coder", "2 Coder"), ("verifier", "3 Verifier")):
+        for name, title in TITLES.items():
             self.query_one(f"#{name}").border_title = Content(title)
-        self.query_one("#chart").border_title = Content("Speedup")
+        self.query_one("#chart").border_subtitle = Content("● kept  ○ slower")
         self.query_one("#iterations").border_title = Content("Iterations")
         (self.composer.field if self._drafts.draft else self.planner).focus()
         self._show_pane("planner")
@@ -130,7 +104,8 @@ class SessionScreen(Steering):
         """Draw the board if it changed since the last time."""
         board = self.board
         state = (board.changes, board.streamed, self.feed.trouble, self.planner.chosen, self._pinned)
-        self.query_one("#iterations", IterationTable).update_from(board)
+        looked_at = self._shown.number if self._shown else 0
+        self.query_one("#iterations", IterationTable).update_from(board, looked_at)
         if state == self._drawn:
             if board.stream.lines and not board.stream.finished:
                 self._draw_code()
@@ -150,10 +125,8 @@ class SessionScreen(Steering):
         self.query_one("#verifier", VerifierPane).show(
             shown, build, subtask, board.cited.get(self.planner.chosen, ())
         )
-        self.query_one("#chart", SpeedupChart).show(points(board.iterations_of(self.planner.chosen)))
-        details = self.query_one("#details", Static)
-        details.update(_details(subtask))
-        details.set_class(subtask is None, "-empty")
+        self._draw_chart(points(board.iterations_of(self.planner.chosen)))
+        self.query_one("#details", SubtaskDetails).show(subtask)
         waiting = len(board.proposed)
         self.query_one("#planner").border_subtitle = Content(f"? {waiting} to decide") if waiting else None
         self.composer.aim(subtask.id if subtask else "", subtask.id if subtask else "")
@@ -161,6 +134,13 @@ class SessionScreen(Steering):
         if offers != self._offers:
             self._offers = offers
             self.refresh_bindings()
+
+    def _draw_chart(self, drawn: list[Point]) -> None:
+        """Where nothing is timed its room goes to the table."""
+        chart = self.query_one("#chart", SpeedupChart)
+        chart.border_title = Content(f"Speedup of {self.planner.chosen or 'the program'}")
+        chart.show(drawn)
+        self.query_one("#runs").set_class(not is_timed(drawn), "-untimed")
 
     def _draw_code(self) -> None:
         self.query_one("#coder", CoderPane).update_from(self.board, self.planner.chosen, self._pinned)
@@ -294,19 +274,3 @@ class SessionScreen(Steering):
         if self._pane == "verifier":
             return str(self.query_one("#verdict-text", Static).content)
         return "\n".join(f"{GLYPH[s.state]} {s.id} {s.state} {s.title}" for s in self.board.session.subtasks)
-
-
-def _details(subtask: Subtask | None) -> Content:
-    """All that is known of a subtask."""
-    if subtask is None:
-        return Content("")
-    about = [f"nodes  {' '.join(subtask.covers)}"]
-    if subtask.share is not None:
-        about.append(f"share  {percent(subtask.share)}")
-    if subtask.amdahl is not None:
-        about.append(f"at most {times(subtask.amdahl)} for the program")
-    parts = [one_line(f"{subtask.id} {subtask.title}"), *map(one_line, about)]
-    parts += [printable(text) for text in (subtask.strategy, subtask.reason) if text]
-    if subtask.direction:
-        parts.append(printable(f"→ {subtask.direction}"))
-    return Content("\n".join(parts))

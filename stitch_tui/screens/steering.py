@@ -130,10 +130,18 @@ class Steering(Screen[None]):
         if subtask.state.active:
             self.tell("it is being worked on: redirect it instead (r)")
             return
-        self.form.open(subtask)
+        self._write(subtask)
 
     def action_add(self) -> None:
-        self.form.open(None)
+        self._write(None)
+
+    def _write(self, subtask: Subtask | None) -> None:
+        self.add_class("-writing")
+        self.form.open(subtask)
+
+    def _written(self) -> None:
+        self.remove_class("-writing")
+        self.planner.focus()
 
     def on_subtask_form_saved(self, event: SubtaskForm.Saved) -> None:
         self.run_worker(self._save(event), group="orders", exit_on_error=False)
@@ -142,10 +150,10 @@ class Steering(Screen[None]):
         before, after = event.before, event.after
         if before == after or await self._ordered([_saved(event)]):
             self.form.close()
-            self.planner.focus()
+            self._written()
 
     def on_subtask_form_left(self) -> None:
-        self.planner.focus()
+        self._written()
 
     def action_redirect(self, now: bool = False) -> None:
         if self.chosen is not None:

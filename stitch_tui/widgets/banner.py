@@ -6,18 +6,20 @@ from datetime import UTC, datetime
 from textual.content import Content
 from textual.widgets import Static
 
-from stitch_tui.agents.state import Status
+from stitch_tui.agents.state import Session, Status
 from stitch_tui.plain_text import count, one_line
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view.board import Board
-from stitch_tui.view.wording import best_ratio, times
+from stitch_tui.view.wording import BASELINE, best_ratio, times
 
 SHORT_CELLS = 100
+PHASE = 2
+"""The part that says what the run does."""
 _DATE = re.compile(r"^\d{8}-\d{4}-")
 
 
 class Banner(Static):
-    """One line; what does not fit is left out from the right."""
+    """One line; parts that do not fit are left out from the right."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
@@ -48,13 +50,11 @@ class Banner(Static):
             parts.append((f" {waiting} to decide ", "$background on $waiting bold"))
         if (program := session.program) and program.timing and (found := best_ratio(program.timing)):
             name, ratio = found
-            parts.append((f" {times(ratio.value)} over {name} ", "$gain bold"))
-        tail = [one_line(session.device)] if session.device else []
-        if session.autonomy:
-            tail.append(session.autonomy)
-        tail.append(_budget(board))
+            parts.append((f" {times(ratio.value)} over {BASELINE.get(name, name)} ", "$gain bold"))
         parts.append((" ", ""))
-        parts.append((" · ".join(part for part in tail if part), "$muted"))
+        device = one_line(session.device.removeprefix("cuda "))
+        tail = [part for part in (device, session.autonomy, _tried(board), _spent(session)) if part]
+        parts += [(f"{' · ' if n else ''}{part}", "$muted") for n, part in enumerate(tail)]
         self.update(Content.assemble(*_fitting(parts, self.size.width)))
 
     def _short(self, session: str) -> str:
@@ -76,7 +76,7 @@ def _phase(board: Board, trouble: str) -> tuple[str, str]:
     return f" ● {one_line(board.phase)} ", "$accent bold"
 
 
-def _budget(board: Board) -> str:
+def _tried(board: Board) -> str:
     """How much was tried."""
     tried = board.session.iterations
     if not tried:
@@ -86,12 +86,22 @@ def _budget(board: Board) -> str:
     return f"{tries}, {kept} kept" if len(tried) <= 1000 else tries
 
 
+def _spent(session: Session) -> str:
+    """What models were given and gave; empty where none is asked."""
+    used = session.used
+    if not used.calls:
+        return ""
+    tokens = f"{used.total / 1000:.3g}k tokens"
+    return tokens if used.cost is None else f"{tokens}, cost {used.cost:.2f}"
+
+
 def _fitting(parts: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:
+    """The first parts that fit; what the run does now is cut rather than left out."""
     shown: list[tuple[str, str]] = []
     room = width
     for text, style in parts:
         if len(text) > room:
-            if room > 8:
+            if len(shown) <= PHASE and room > 8:
                 shown.append((text[: room - 1] + "…", style))
             break
         shown.append((text, style))

@@ -1,4 +1,4 @@
-"""Speedup over iterations: the best so far as a line, each attempt as a mark."""
+"""Speedup over iterations: the best so far as a line, each attempt as a mark above its number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,15 @@ from textual.widgets import Static
 
 from stitch_tui.agents.state import Iteration
 from stitch_tui.tools.iteration import Outcome
-from stitch_tui.view.wording import FUNCTIONAL, OUTCOME, best_ratio, times
+from stitch_tui.view.wording import OUTCOME, best_ratio, times
 
 _AXIS = 7
+_WIDEST = 8
+"""Cells that an iteration takes at most."""
+_APART = 0.01
+"""A speedup that differs from 1 by this is drawn off its line."""
+_NUMBERED = 4
+"""Rows from which on one of them is spent on the iterations' numbers."""
 _STYLE = {
     Outcome.KEPT: "$gate-pass",
     Outcome.SLOWER: "$regression",
@@ -27,6 +33,11 @@ class Point:
     speedup: float | None
     """Over the best baseline; None: not timed."""
     outcome: Outcome | None
+
+
+def is_timed(shown: Sequence[Point]) -> bool:
+    """Is there a speedup to draw?"""
+    return any(point.speedup is not None for point in shown)
 
 
 def points(iterations: Sequence[Iteration]) -> list[Point]:
@@ -66,18 +77,25 @@ def drawn(shown: Sequence[Point], width: int, height: int) -> Content:
     if not shown:
         return Content.styled("no iteration yet", "$muted")
     timed = [point.speedup for point in shown if point.speedup is not None]
-    if not timed or height < 3:
+    if not is_timed(shown) or height < 3:
         return _marks(shown, width)
-    step = 3 if width - _AXIS >= 3 * len(shown) else 2 if width - _AXIS >= 2 * len(shown) else 1
-    shown = list(shown)[-((width - _AXIS) // step) :]
+    room = width - _AXIS
+    step = max(min(room // len(shown), _WIDEST), 1)
+    shown = list(shown)[-(room // step) :]
+    numbers = [] if height < _NUMBERED else [_numbers(shown, step)]
+    height -= len(numbers)
     low, high = min([*timed, 1.0]), max([*timed, 1.0])
     low, high = low - (high - low) * 0.05, high + max((high - low) * 0.05, 0.05)
-    grid = [[(" ", "")] * (width - _AXIS) for _ in range(height)]
+    grid = [[(" ", "")] * room for _ in range(height)]
 
     def row(value: float) -> int:
-        return round((high - value) / (high - low) * (height - 1))
+        """Only what is about 1 stands on the line of 1."""
+        found = round((high - value) / (high - low) * (height - 1))
+        if abs(value - 1) >= _APART and found == round((high - 1) / (high - low) * (height - 1)):
+            found += 1 if value < 1 else -1
+        return min(max(found, 0), height - 1)
 
-    for column in range(width - _AXIS):
+    for column in range(room):
         grid[row(1.0)][column] = ("┈", "$muted")
     best: float | None = None
     for n, point in enumerate(shown):
@@ -86,10 +104,11 @@ def drawn(shown: Sequence[Point], width: int, height: int) -> Content:
             best = point.speedup
         for column in range(n * step, (n + 1) * step):
             if best is not None:
-                grid[row(best)][column] = ("━", "$gain")
+                grid[row(best)][column] = ("━", "$gain" if best > 1 else "$regression")
         if point.speedup is not None:
             mark = "●" if kept else "○"
-            grid[row(point.speedup)][n * step] = (mark, "$gain bold" if kept else "$regression")
+            style = "$gain bold" if kept and point.speedup > 1 else "$regression"
+            grid[row(point.speedup)][n * step] = (mark, style)
         elif point.outcome is not None:
             grid[height - 1][n * step] = (OUTCOME[point.outcome], _STYLE.get(point.outcome, "$muted"))
     labels = {row(high): times(high), row(1.0): "1.00x"} | ({row(best): times(best)} if best else {})
@@ -97,7 +116,17 @@ def drawn(shown: Sequence[Point], width: int, height: int) -> Content:
         Content.assemble((f"{labels.get(n, ''):>{_AXIS - 1}} ", "$muted"), *cells)
         for n, cells in enumerate(grid)
     ]
-    return Content("\n").join(lines)
+    return Content("\n").join([*lines, *numbers])
+
+
+def _numbers(shown: Sequence[Point], step: int) -> Content:
+    """The iterations' numbers below their marks; of close ones, as many as stay apart."""
+    text, least = "", 0
+    for n, point in enumerate(shown):
+        if n * step >= least:
+            text = f"{text:<{n * step}}{point.number}"
+            least = len(text) + 1
+    return Content.styled(f"{'':{_AXIS}}{text}"[: _AXIS + len(shown) * step + 2], "$muted")
 
 
 def _marks(shown: Sequence[Point], width: int) -> Content:
@@ -106,4 +135,4 @@ def _marks(shown: Sequence[Point], width: int) -> Content:
         (f"{OUTCOME[p.outcome] if p.outcome else '…'} ", _STYLE.get(p.outcome, "$muted") if p.outcome else "")
         for p in list(shown)[-(width // 2) :]
     ]
-    return Content("\n").join([Content.assemble(*marks), Content.styled(FUNCTIONAL, "$muted")])
+    return Content.assemble(*marks)

@@ -41,9 +41,11 @@ class CoderPane(Vertical):
     """Shows the candidate of one subtask."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "against", "Against", id="coder.against", tooltip="Best, previous or nothing."),
+        Binding(
+            "d", "against", "Against", id="coder.against", tooltip="Compare with best, previous, nothing."
+        ),
         Binding("t", "style", "Split", id="coder.style", tooltip="One column or two."),
-        Binding("z", "fold", "Fold", id="coder.fold", tooltip="Hide or show unchanged lines."),
+        Binding("z", "fold", "Fold", id="coder.fold", tooltip="Hide or show unchanged lines.", show=False),
         Binding("right_square_bracket", "hunk(1)", "Next change", key_display="]", id="coder.next"),
         Binding(
             "left_square_bracket", "hunk(-1)", "Previous", key_display="[", id="coder.previous", show=False
@@ -163,7 +165,8 @@ class CoderPane(Vertical):
         self._shown, self._lines = None, []
         if not self.code.is_empty:
             self.code.show([], NONE)
-        self._say("no code yet", board.phase)
+        asked = ": approve, edit or reject what is marked ?" if board.proposed else ""
+        self._say("no code yet", f"{board.phase}{asked}")
 
     # a stream --------------------------------------------------------------------------------------
 

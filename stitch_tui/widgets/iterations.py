@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
 
+from rich.console import JustifyMethod
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -19,7 +20,9 @@ SHOWN = 150
 """Newest iterations that the table holds."""
 APART_S = 0.5
 """Least time between two pictures: making the rows anew is the dearest thing on the screen."""
-COLUMNS = ("#", "subtask", "kind", "outcome", "verdict", "time", "x best", "x eager", "error", "strategy")
+COLUMNS = ("#", "subtask", "kind", "outcome", "verdict", "time", "speedup", "vs eager", "error", "strategy")
+NUMBERS = {"time", "speedup", "vs eager"}
+"""Columns that stand at the right."""
 
 
 class IterationTable(DataTable[Text]):
@@ -37,38 +40,54 @@ class IterationTable(DataTable[Text]):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False)
-        self._drawn = (-1, "")
+        self._drawn = (-1, "", 0)
         self._shown: list[str] = []
         self._when = 0.0
         self._keys: dict[str, tuple[float | str, ...]] = {}
         self._order = 0
         self._reverse = True
 
-    def update_from(self, board: Board) -> None:
-        """Show the newest iterations of the session, in the columns that say something."""
+    def update_from(self, board: Board, looked_at: int = 0) -> None:
+        """Show the newest iterations of the session, in the columns that say something.
+
+        Args:
+            looked_at: the iteration that the other panes show; the cursor stands there until it is moved.
+        """
         every = board.session.iterations
         chosen = list(every[-SHOWN:])
         best = {s.best for s in board.session.subtasks}
-        state = (board.changes, self.app.theme)
+        state = (board.changes, self.app.theme, looked_at)
         if state == self._drawn or (self._drawn[0] >= 0 and monotonic() - self._when < APART_S):
             return
         self._drawn, self._when = state, monotonic()
         rows = [(i, _cells(i, i.number in best, i is every[-1])) for i in chosen]
         filled = [name for n, name in enumerate(COLUMNS) if not rows or any(cells[n] for _, cells in rows)]
-        cursor = self.cursor_row
+        before = self._chosen
         self.clear(columns=filled != self._shown)
         if filled != self._shown:
             self._shown = filled
             for name in filled:
-                self.add_column(Text(name), key=name)
+                self.add_column(Text(name, justify=_justify(name)), key=name)
         self._keys = {}
         for iteration, cells in rows:
             style = self._style(iteration, iteration.number in best)
-            texts = (Text(cells[COLUMNS.index(name)], style) for name in filled)
+            texts = (Text(cells[COLUMNS.index(name)], style, justify=_justify(name)) for name in filled)
             self.add_row(*texts, key=str(iteration.number))
             self._keys[str(iteration.number)] = _order(iteration)
         self._sorted()
-        self.move_cursor(row=min(cursor, self.row_count - 1))
+        self._point(before if self.has_focus else str(looked_at))
+
+    @property
+    def _chosen(self) -> str:
+        """Key of the row that the cursor is on; empty: there is none."""
+        if not self.is_valid_row_index(self.cursor_row):
+            return ""
+        return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value or ""
+
+    def _point(self, key: str) -> None:
+        """Put the cursor on an iteration, if it is among the rows."""
+        if key in self._keys:
+            self.move_cursor(row=self.get_row_index(key))
 
     def _style(self, iteration: Iteration, best: bool) -> str:
         """The colour of a row; Rich text knows no theme variables."""
@@ -80,7 +99,7 @@ class IterationTable(DataTable[Text]):
     def action_sort(self) -> None:
         after = (n % len(COLUMNS) for n in range(self._order + 1, self._order + 1 + len(COLUMNS)))
         self._order = next(n for n in after if COLUMNS[n] in self._shown)
-        self._reverse = COLUMNS[self._order] in ("#", "x best", "x eager")
+        self._reverse = COLUMNS[self._order] in ("#", "speedup", "vs eager")
         self._sorted()
         self.notify(f"sorted by {COLUMNS[self._order]}", timeout=2, markup=False)
 
@@ -101,6 +120,10 @@ class IterationTable(DataTable[Text]):
         if len({type(v) for v in ranks.values() if v != ""}) > 1:
             return
         self.sort("#", key=lambda cell: order.get(_number(cell), 0), reverse=self._reverse)
+
+
+def _justify(column: str) -> JustifyMethod:
+    return "right" if column in NUMBERS else "left"
 
 
 def _number(cell: Text) -> str:

@@ -126,7 +126,7 @@ class SubtaskList(OptionList):
         return subtask.state, subtask.title, subtask.attempts, subtask.best, subtask.share, subtask.direction
 
     def _prompt(self, subtask: Subtask | None) -> Content:
-        width = max(self.scrollable_content_region.width - 2, 16)
+        width = max(self.scrollable_content_region.width - 1, 16)
         if subtask is None:
             return self._whole(width)
         best = self._board.best(subtask.id)

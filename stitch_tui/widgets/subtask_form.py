@@ -53,9 +53,9 @@ class SubtaskForm(Vertical):
     def compose(self) -> ComposeResult:
         yield Label("title", markup=False)
         yield Input(id="form-title", max_length=200, compact=True, select_on_focus=False)
-        yield Label("strategy: target, constraints, done when", markup=False)
+        yield Label("target, constraints, done when", markup=False)
         yield TextArea(id="form-strategy", compact=True, soft_wrap=True, tab_behavior="focus")
-        yield Label("graph nodes, or: host", markup=False)
+        yield Label("graph nodes (or: host)", markup=False)
         yield Input(id="form-nodes", compact=True, select_on_focus=False)
 
     def open(self, subtask: Subtask | None) -> None:
@@ -65,12 +65,14 @@ class SubtaskForm(Vertical):
         else:
             self._before = Entry("", "", "", ())
         shown = self._kept.pop(self._before.subtask, self._before)
-        self.query_one("#form-title", Input).value = shown.title
+        title = self.query_one("#form-title", Input)
+        title.value = shown.title
+        title.cursor_position = len(shown.title)  # else it stays where the last title left it
         self.query_one("#form-strategy", TextArea).load_text(shown.strategy)
         self.query_one("#form-nodes", Input).value = " ".join(shown.nodes)
         self.border_title = Content(f"edit {subtask.id}" if subtask else "new subtask")
         self.add_class("-open")
-        self.query_one("#form-title", Input).focus()
+        title.focus()
 
     @property
     def is_open(self) -> bool:

@@ -59,7 +59,7 @@ async def said(screen: Shown, text: str) -> DocsScreen:
 def test_the_first_use_is_told_what_to_do() -> None:
     async def look() -> None:
         async with shown() as screen:
-            await screen.app.do("docs")
+            await screen.screen.act("docs", "")
             await said(screen, "run `stitch docs build`")
             await screen.pilot.press(*"wait", "enter")
             await said(screen, "nothing is indexed yet (run `stitch docs build`)")

@@ -54,6 +54,10 @@ def test_nothing_is_given_without_the_token_or_to_another_host() -> None:
                 page = await answer.text()
                 assert answer.status == 200
                 assert TOKEN not in page
+                assert "://" not in page.replace(f'"ws://127.0.0.1:{guarded.port}', "").replace(
+                    f'"{guarded.public_url}', ""
+                ), "nobody else is asked for anything"
+                assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
             for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
                 async with client.get(guarded.public_url, headers=headers) as answer:
                     assert answer.status == 403, headers

@@ -1,6 +1,6 @@
 """Which of several kernels for one region is likely the fastest?  An order to try them in, and no verdict.
 
-Blocks are interleaved as in `contest`, without baselines and without a look at the results.  A contestant that
+Blocks are interleaved as in `contest`, without baselines or a look at the results.  A contestant that
 fails is left out with its reason, and the others race on; one that is far behind has no more blocks.
 """
 
