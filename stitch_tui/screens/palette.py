@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.markup import escape
 
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.view.orders import ENTRIES, Entry
@@ -39,7 +38,7 @@ class Orders(Provider):
             for active in self.screen.active_bindings.values()
             if active.binding.action.removeprefix("app.") == wanted
         ]
-        command = escape(f"/{entry.name} {entry.words}".rstrip())
+        command = f"/{entry.name} {entry.words}".rstrip().replace("[", r"\[")  # escape() leaves [ID] as it is
         return f"{command}  key {' or '.join(keys)}" if keys else command
 
     def _doing(self, entry: Entry) -> Callable[[], Awaitable[None]]:

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from on_screen import Shown, long_ago, shown
+from on_screen import Shown, finished, long_ago, shown
 from shown_sessions import beginning, emulated
 from textual import events
 
@@ -25,6 +25,7 @@ from stitch_tui.agents.settings import Autonomy
 from stitch_tui.widgets import planner
 from stitch_tui.widgets.coder import CoderPane
 from stitch_tui.widgets.composer import Field
+from stitch_tui.widgets.iterations import IterationTable
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -277,3 +278,43 @@ def test_leaving_can_pause_or_stop_the_run() -> None:
 
     run(leave("p", Pause(generation=0)))
     run(leave("s", Stop(generation=0)))
+
+
+@pytest.mark.parametrize("key", ["f2", "ctrl+p"])
+def test_the_palette_shows_each_command_whole_and_its_key(key: str) -> None:
+    async def look() -> None:
+        async with shown(size=(120, 60)) as screen:
+            await screen.pilot.press(key)
+            async with asyncio.timeout(30):
+                while "/skip [ID] [WHY]  key s" not in screen.picture:
+                    await screen.pilot.pause()
+
+    run(look())
+
+
+def test_ctrl_c_backs_out_and_never_quits() -> None:
+    async def press() -> None:
+        async with shown() as screen:
+            await screen.press("tab", *"draft", "ctrl+c")
+            assert not isinstance(screen.app.focused, Field)
+            await screen.press("ctrl+c", "ctrl+c")
+            await finished(screen.app, "orders")
+            assert screen.engine.told == [Redirect(subtask="s02", text="", now=True, generation=0)]
+            assert screen.app.is_running
+            assert screen.screen.composer.field.text == "draft"
+
+    run(press())
+
+
+def test_the_table_stands_on_what_the_panes_show() -> None:
+    async def look() -> None:
+        async with shown() as screen:
+            table = screen.screen.query_one(IterationTable)
+            for id, number in (("s01", "5"), ("s02", "6")):
+                screen.screen.planner.choose(id)
+                await screen.drawn()
+                async with asyncio.timeout(30):
+                    while table._chosen != number:
+                        await screen.drawn()
+
+    run(look())
