@@ -73,7 +73,9 @@ class StitchApp(TerminalApp):
     COMMANDS = {Orders}  # noqa: RUF012  # as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "Leave", id="app.leave", priority=True, tooltip=_LEAVE),
-        Binding("f2", "command_palette", "Palette", id="app.palette", tooltip="Find an action.", show=False),
+        Binding(
+            "f2,ctrl+p", "command_palette", "Palette", id="app.palette", tooltip="Find an action.", show=False
+        ),
         Binding("question_mark", "help", "Help", id="app.help", key_display="?", tooltip=_HELP),
         Binding("f1", "help", "Help", id="app.help-everywhere", tooltip="In the composer too.", show=False),
         Binding("ctrl+z", "suspend_process", id="app.suspend", tooltip=_SUSPEND, show=False),

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from processes import ended
+
 from benchmarks.campaign import Campaign, Step, next_step, stopped
 
 FIRST = Step("first", 30.0, ("-c", "print('one')"), "shared")
@@ -53,7 +55,7 @@ def test_a_step_for_which_something_is_missing_is_left_out(tmp_path: Path) -> No
 
 def test_a_step_is_stopped_with_all_that_it_started() -> None:
     pid = asyncio.run(started_and_stopped())
-    assert not running(pid)
+    assert ended(pid)
 
 
 async def started_and_stopped() -> int:
@@ -71,11 +73,3 @@ async def started_and_stopped() -> int:
     assert os.read(hear, 64) == b""  # nobody holds its other end
     os.close(hear)
     return int(said)
-
-
-def running(pid: int) -> bool:
-    """Is it there, and no zombie that waits for init?"""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

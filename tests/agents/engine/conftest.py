@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parent))
 
 from engine_here import Run  # noqa: E402
 from engine_projects import MODEL, Project, made  # noqa: E402

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parent))
 
 from model_desk import Desk  # noqa: E402
 
