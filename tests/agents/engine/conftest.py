@@ -11,11 +11,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from engine_here import Run  # noqa: E402
-from engine_projects import MODEL, Project, made  # noqa: E402
+from engine_here import Run
+from engine_projects import MODEL, Project, made
 
-from stitch_tui.tools.judge import Judge  # noqa: E402
-from stitch_tui.tools.reference import ReferenceOptions  # noqa: E402
+from stitch_tui.tools.judge import Judge
+from stitch_tui.tools.reference import ReferenceOptions
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from model_desk import Desk  # noqa: E402
+from model_desk import Desk
 
 
 @pytest.fixture
