@@ -2,35 +2,21 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from stitch_tui.agents import events
 from stitch_tui.agents.bench import OpenBench
 from stitch_tui.agents.record import Record
+from stitch_tui.agents.reference_times import ReferenceTimes
 from stitch_tui.tools import reference as references
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import DType, Graph
-from stitch_tui.tools.profiling.choice import BUSY
-from stitch_tui.tools.profiling.profile import SystemProfile, Trace
+from stitch_tui.tools.profiling.profile import Trace
 from stitch_tui.tools.profiling.system import of_reference
 
 MEASURE_SECONDS = 10.0
 """Longest time for measuring the reference's nodes."""
-
-
-class ReferenceTimes(BaseModel):
-    """What was measured of the reference."""
-
-    graph: Graph
-    """With the time of each node, measured alone; without times on the emulator."""
-    trace: Trace = Trace()
-    """Of whole passes in a row."""
-
-    @property
-    def planned(self) -> Graph:
-        """The graph as a Planner shall weigh it; see `at_its_pace`."""
-        return at_its_pace(self.graph, self.trace.system)
 
 
 async def measured_reference(opened: OpenBench, record: Record, folder: Path) -> ReferenceTimes:
@@ -69,22 +55,6 @@ async def measured_reference(opened: OpenBench, record: Record, folder: Path) ->
 async def times_of(opened: OpenBench) -> ReferenceTimes:
     """The open reference, measured now."""
     return ReferenceTimes(graph=await _measured(opened), trace=await _traced(opened))
-
-
-def at_its_pace(graph: Graph, system: SystemProfile | None) -> Graph:
-    """`graph` with times that say what removing a node wins.
-
-    Where the device mostly waits for the host, a short kernel costs what launching it takes: no node then
-    counts less than the run's time for one launch.  Views, which launch nothing, cost nothing.
-    """
-    if system is None or system.busy_share >= BUSY or not system.launches:
-        return graph
-    least = system.wall_us / system.launches
-    nodes = tuple(
-        node.model_copy(update={"time_us": max(node.time_us, least)}) if node.time_us else node
-        for node in graph.nodes
-    )
-    return graph.model_copy(update={"nodes": nodes})
 
 
 async def _traced(opened: OpenBench) -> Trace:

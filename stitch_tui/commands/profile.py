@@ -10,7 +10,7 @@ from stitch_tui.commands.output import Json, Markdown, Why, one_form, say, say_j
 from stitch_tui.commands.run import Device, Sets
 
 if TYPE_CHECKING:
-    from stitch_tui.agents.profile import ReferenceTimes
+    from stitch_tui.agents.reference_times import ReferenceTimes
     from stitch_tui.agents.settings import Settings
 
 Reference = Annotated[str, typer.Argument(metavar="[REF]", help="Default: reference.path.")]

@@ -5,7 +5,7 @@ from typing import Any
 
 from stitch_tui.agents.criteria import CRITERIA
 from stitch_tui.agents.diagnosis import diagnose
-from stitch_tui.agents.profile import ReferenceTimes
+from stitch_tui.agents.reference_times import ReferenceTimes
 from stitch_tui.agents.state import Disease
 from stitch_tui.plain_text import one_line
 from stitch_tui.tools.graph import Graph

@@ -12,7 +12,7 @@ from stitch_tui.agents.builtin.planner import plan
 from stitch_tui.agents.builtin.roles import BuiltinAdviser
 from stitch_tui.agents.criteria import CRITERIA
 from stitch_tui.agents.diagnosis import Work, advice, diagnose
-from stitch_tui.agents.profile import at_its_pace
+from stitch_tui.agents.reference_times import at_its_pace
 from stitch_tui.agents.roles import AdviceBrief
 from stitch_tui.agents.state import Bottleneck, Disease, Iteration
 from stitch_tui.tools.graph import region_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.agents.diagnosis import Work
-from stitch_tui.agents.profile import ReferenceTimes
+from stitch_tui.agents.reference_times import ReferenceTimes
 from stitch_tui.cli import invoke
 from stitch_tui.commands.output import fields, say_json
 from stitch_tui.tools.errors import ExitCode

@@ -310,11 +310,16 @@ def test_every_theme_is_worn_and_an_unknown_one_replaced() -> None:
     run(look())
 
 
-def test_the_screen_imports_no_torch_git_or_openai() -> None:
-    heavy = "{'torch', 'git', 'openai', 'lancedb', 'watchfiles'}"
-    program = f"import sys, stitch_tui.app; print(sorted({heavy} & set(sys.modules)))"
+def test_the_screen_begins_without_what_only_an_engine_needs() -> None:
+    libraries = {"torch", "git", "openai", "lancedb", "watchfiles"}
+    ours = {
+        f"stitch_tui.{name}" for name in ("agents.engine", "tools.bench", "tools.bundle", "tools.emulator")
+    }
+    program = (
+        f"import sys, stitch_tui.app, stitch_tui.screens.start; print({libraries | ours} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout == "set()\n"
 
 
 def test_verdicts_say_what_they_stand_on() -> None:
