@@ -10,6 +10,7 @@ from typing import Any
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
+from stitch_tui.tools.docs.cpu_time import cpu_limit
 from stitch_tui.tools.docs.everyday import everyday_text, everyday_words
 from stitch_tui.tools.docs.search import Search
 from stitch_tui.tools.docs.sources import SourceFile
@@ -21,6 +22,8 @@ from stitch_tui.tools.locks import acquire, try_lock
 
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
+FILE_CPU_S = 20.0
+"""The largest header takes a tenth of it."""
 PROGRESS_FILES = 20
 BATCH = 256
 """Texts that a model of vectors is given at once."""
@@ -163,7 +166,8 @@ class Index:
                 digest = file.digest()
                 seen.add(path)
                 if known.get(path) != digest:
-                    rows += self._rows(file, digest)
+                    with cpu_limit(FILE_CPU_S, path):
+                        rows += self._rows(file, digest)
                     read.add(path)
             except OSError as error:
                 unread.append(f"{path}: {error.strerror or error}")

@@ -89,10 +89,25 @@ def add(desk: Desk, params: Json) -> Json:
             return {"source": added.source, **build(desk, params)}
         files = sources.of_added(added)
         built = desk.index.build(files, desk.emit, source=added.source, embedder=desk.embedder)
+        _require_text(added, built)
         return {"source": added.source, **built}
     except Exception:
         sources.remember(before)
         raise
+
+
+def _require_text(added: sources.Added, built: Json) -> None:
+    """See that a single file that was added came into the index; of a folder some may not.
+
+    Raises:
+        UsageError: it did not.
+    """
+    if not Path(added.path).is_file():
+        return
+    if built["unread"]:
+        raise UsageError("it cannot be indexed", why=built["unread"][0])
+    if built["read"] and not built["chunks"]:
+        raise UsageError("there is no text in it", where=added.source)
 
 
 def remove(desk: Desk, params: Json) -> Json:
