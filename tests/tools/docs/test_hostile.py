@@ -134,6 +134,14 @@ def test_operators_of_a_query_language_are_words_like_others(index: Index, query
     assert index.search(query, limit=5, library="'; no \"such") == []
 
 
+def test_words_and_filters_that_are_no_text_find_nothing_and_damage_nothing(index: Index) -> None:
+    index.build(sources.notes(), lambda *_: None)
+    half = "\udcff"
+    assert index.search(f"{half} warp", limit=5)
+    assert index.search("warp", limit=5, library=half, version=half) == []
+    assert index.at(half, 1, half) is None
+
+
 def test_a_query_is_no_more_than_its_first_words() -> None:
     query = " ".join(f"cudaCall{number}Of" for number in range(3000))
     assert [len(found(query)) for found in (query_words, said_stems, misspellable)] == [MOST_WORDS] * 3
