@@ -188,5 +188,6 @@ def _usage(counted: Any) -> Usage | None:
 def _number(holder: Any, name: str) -> int:
     """A count between nothing and `MOST_COUNTED`; 0 for whatever else stands there."""
     value = holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_COUNTED
-    return value if is_count else 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= MOST_COUNTED else 0
