@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stitch_tui.agents import events, goal, journal, presence
 from stitch_tui.agents.bench import OpenBench, Workbench
-from stitch_tui.agents.cast import Cast, cast, names_of, require_endpoints
+from stitch_tui.agents.cast import Cast, cast, names_of, require_models
 from stitch_tui.agents.control import Control
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.gates import Gates, Overtaken
@@ -69,7 +69,7 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
         StitchError: the run could not begin; no event was emitted.
         Exception: what `emit` raised, once the run has ended; no OSError, which is its output's to report.
     """
-    require_endpoints(request.settings)
+    require_models(request.settings)
     git = request.settings.git
     history = History.open(request.project, prefix=git.branch_prefix, author=git.author)
     with interruptible() as interruption:
