@@ -7,6 +7,7 @@ A change of the index is one commit of LanceDB's: whoever is killed in the middl
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -238,7 +239,7 @@ class Store:
             raise Damaged(
                 "the documentation index is damaged",
                 where=str(self.folder),
-                why=str(error).partition("\n")[0][:200],
+                why=_said(error),
                 advice="make it anew: stitch docs build --rebuild",
             ) from error
 
@@ -250,9 +251,14 @@ class Store:
             raise EnvironmentFault(
                 "the documentation index cannot be written; what was there is as it was",
                 where=str(self.folder),
-                why=str(error).partition("\n")[0][:200],
+                why=_said(error),
                 advice="free some space, or set XDG_CACHE_HOME",
             ) from error
+
+
+def _said(error: Exception) -> str:
+    """What an error says, without the place in LanceDB's own source that it adds."""
+    return re.sub(r",? \S*/\.cargo/\S*", "", str(error).partition("\n")[0])[:200]
 
 
 def quoted(text: str) -> str:
