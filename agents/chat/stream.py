@@ -29,14 +29,13 @@ class Reply:
 
     def __init__(self, on_text: OnText | None = None) -> None:
         self._on_text = on_text
-        self._parts: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": []}
+        self._parts: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": [], "refusal": []}
         self._redactors = {name: Redactor() for name in self._parts}
         self._length = 0
         self.finish = ""
         self.called = ""
         """The function that was called first; what it was called with are the `arguments`."""
         self.usage: Usage | None = None
-        self.refusal = ""
 
     @property
     def text(self) -> str:
@@ -52,6 +51,11 @@ class Reply:
         return "".join(self._parts["arguments"])
 
     @property
+    def refusal(self) -> str:
+        """What the model says instead of an answer."""
+        return "".join(self._parts["refusal"])
+
+    @property
     def has_begun(self) -> bool:
         """Has anything of it arrived?"""
         return any(self._parts.values())
@@ -61,18 +65,12 @@ class Reply:
         return self._length >= LONGEST_ANSWER
 
     def add(self, part: str, piece: str | None) -> None:
-        """Take a piece of ``text``, ``reasoning`` or ``arguments``."""
+        """Take a piece of ``text``, ``reasoning``, ``arguments`` or ``refusal``."""
         if not piece:
             return
         piece = encodable(piece[: LONGEST_ANSWER - self._length])
         self._length += len(piece)
         self._show(part, self._redactors[part].feed(piece))
-
-    def refuse(self, piece: str) -> None:
-        """Take a piece of what the model says instead of an answer."""
-        piece = encodable(piece[: LONGEST_ANSWER - self._length])
-        self._length += len(piece)
-        self.refusal += piece
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -131,7 +129,7 @@ def _take_message(message: Any, reply: Reply) -> None:
     reply.add("text", _text(getattr(message, "content", None)))
     reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
     reply.add("reasoning", _text(reasoning))
-    reply.refuse(_text(getattr(message, "refusal", None)))
+    reply.add("refusal", _text(getattr(message, "refusal", None)))
     for at, call in enumerate(_list(message, "tool_calls")):
         if getattr(call, "index", None) or (at and getattr(call, "index", None) is None):
             continue  # one call is one answer: of several the first

@@ -170,3 +170,8 @@ def test_an_event_with_half_a_character_is_journalled_whole(desk: Desk) -> None:
     """Whoever wrote it: a reference's own error may hold one."""
     desk.record.emit(Warned(text="a\ud800b"))
     assert desk.events("warning")[0].text == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_a_refusal_that_holds_the_key_is_masked_however_it_is_cut(desk: Desk) -> None:
+    pieces = [chunk({"refusal": piece}) for piece in ("no, sk-a-sec", "ret-of-the-", "user!")]
+    assert answered(desk, streamed(*pieces, STOP)) == Answer("no, [redacted]!", "stop")
