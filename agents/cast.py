@@ -46,12 +46,18 @@ def names_of(settings: Settings) -> dict[str, str]:
     return {name: models[name].model if name in models else "builtin" for name in ROLES}
 
 
-def require_endpoints(settings: Settings) -> None:
-    """See that each model has an endpoint, a name and a key, before anything begins.
+def require_models(settings: Settings) -> None:
+    """See that each model has endpoint, name, key and prompts that can be used, before anything begins.
 
     Raises:
         UsageError: one has not.
     """
+    if models := models_of(settings):
+        from stitch_tui.agents import prompting
+
+        for prompt in prompting.names():
+            if prompt.partition("-")[0] in models:
+                prompting.require_known_sections(prompt)
     for name, role in models_of(settings).items():
         from stitch_tui.agents.chat.client import endpoint_of, key_of
 

@@ -1,11 +1,11 @@
 """Vectors for the documentation index from an OpenAI-compatible endpoint, or from the offline model."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from stitch_tui.agents.settings import EmbeddingSettings
 from stitch_tui.tools.docs.client import Embedding
+from stitch_tui.tools.errors import StitchError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -63,12 +63,15 @@ class EndpointEmbedding:
                 model=self._model, input=list(texts), encoding_format="float"
             )
             found = [each.embedding for each in sorted(answer.data, key=lambda each: each.index)]
+        except StitchError:
+            raise
         except openai.OpenAIError as error:
             raise fault_of(error, where) from error
-        except (json.JSONDecodeError, AttributeError, TypeError) as error:
+        except Exception as error:  # whatever a server may have sent is no answer
             raise ModelFault(FaultKind.PROTOCOL, str(error), where=where) from error
-        if len(found) != len(texts) or len({len(vector) for vector in found}) > 1 or not all(found):
-            raise ModelFault(FaultKind.PROTOCOL, f"{len(found)} vectors for {len(texts)} texts", where=where)
+        if not all(isinstance(vector, list) and vector for vector in found) or len(found) != len(texts):
+            why = f"{sum(isinstance(vector, list) for vector in found)} vectors for {len(texts)} texts"
+            raise ModelFault(FaultKind.PROTOCOL, why, where=where)
         return found
 
     async def close(self) -> None:

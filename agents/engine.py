@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stitch_tui.agents import events, goal, journal, presence
 from stitch_tui.agents.bench import OpenBench, Workbench
-from stitch_tui.agents.cast import Cast, cast, names_of, require_endpoints
+from stitch_tui.agents.cast import Cast, cast, names_of, require_models
 from stitch_tui.agents.control import Control
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.gates import Gates, Overtaken
@@ -22,9 +22,10 @@ from stitch_tui.agents.presence import Presence
 from stitch_tui.agents.profile import measured_reference
 from stitch_tui.agents.prompt_text import hardware, system_text
 from stitch_tui.agents.record import Record
+from stitch_tui.agents.recorded_options import OPTIONS, as_recorded
 from stitch_tui.agents.roles import PlanBrief, Verifier
 from stitch_tui.agents.server import Server
-from stitch_tui.agents.settings import ReferenceSettings, Settings
+from stitch_tui.agents.settings import Settings
 from stitch_tui.agents.state import Session, Status
 from stitch_tui.agents.verifier import ToolVerifier
 from stitch_tui.agents.workflow import Workflow
@@ -34,9 +35,6 @@ from stitch_tui.tools.errors import EnvironmentFault, ExitCode, StitchError, Usa
 from stitch_tui.tools.gpu import EmulatorDevice
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import History, Started, session_name, state_folder
-
-OPTIONS = {"mode", "dtype", "matmul_precision", "allow_tf32_conv"}
-"""Settings of the reference that verdicts depend on: a resumed session keeps them."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ async def run(request: Request, emit: Callable[[Event], None], parts: Parts | No
         StitchError: the run could not begin; no event was emitted.
         Exception: what `emit` raised, once the run has ended; no OSError, which is its output's to report.
     """
-    require_endpoints(request.settings)
+    require_models(request.settings)
     git = request.settings.git
     history = History.open(request.project, prefix=git.branch_prefix, author=git.author)
     with interruptible() as interruption:
@@ -141,7 +139,7 @@ class _Engine:
         self._here, self._emit, self._parts = here, emit, parts
         settings = request.settings
         if known:
-            kept = ReferenceSettings.model_validate(settings.reference.model_dump() | known.options)
+            kept = as_recorded(settings.reference, known)
             settings = settings.model_copy(update={"reference": kept})
         self._settings = settings
         reference = known.target if known else request.reference

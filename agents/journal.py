@@ -150,7 +150,7 @@ def _migrated(line: bytes, where: str, fault: ValidationError) -> Event:
         for old in range(version, VERSION):
             data = MIGRATIONS[old](data)
         return parse(json.dumps(data))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged(where, _first_line(fault)) from fault
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from stitch_tui.agents import events
 from stitch_tui.agents.chat.capabilities import Memory, Shape
 from stitch_tui.agents.chat.client import endpoint_of, open_client
-from stitch_tui.agents.chat.faults import FaultKind, ModelFault, fault_of
+from stitch_tui.agents.chat.faults import LONGEST_TEXT, FaultKind, ModelFault, fault_of
 from stitch_tui.agents.chat.request import Answer, Ask, answer_text, request_of, usage_of
 from stitch_tui.agents.chat.stream import LENGTH, OnText, Reply, receive
 from stitch_tui.agents.chat.tokens import estimated
@@ -157,7 +157,7 @@ class ChatModel:
             try:
                 async with asyncio.timeout(self.settings.timeout_seconds) as longest:
                     await self._transport(request, reply)
-                problem = f"refused: {reply.refusal}" if reply.refusal else ""
+                problem = f"refused: {reply.refusal[:LONGEST_TEXT]}" if reply.refusal else ""
             except TimeoutError:
                 if not (longest.expired() and reply.has_begun):
                     raise

@@ -6,6 +6,7 @@ placeholder is never looked at for placeholders.
 """
 
 import hashlib
+import os
 import re
 import secrets
 from collections.abc import Iterable, Sequence
@@ -17,10 +18,13 @@ import platformdirs
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.state import Message
 from stitch_tui.tools.errors import UsageError
+from stitch_tui.tools.regular_file import read_regular
 
 BUILT_IN = Path(__file__).with_name("prompts")
 SPLIT = "=== user ==="
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+LARGEST_BYTES = 1_000_000
+"""No prompt that a person writes is longer."""
 _MARK_TOKENS = 24
 """What the marks around a section take."""
 _KEY = secrets.token_bytes(16)
@@ -57,15 +61,36 @@ def template(name: str) -> str:
     """A template's text: the user's own where there is one.
 
     Raises:
-        UsageError: there is none of that name, or the user's cannot be read.
+        UsageError: there is none of that name, or the user's cannot be read or says nothing.
+    """
+    require_known(name)
+    own = own_path(name)
+    if not is_own(name):
+        return built_in(name)
+    advice = f"to go back: stitch prompts reset {name}"
+    try:
+        text = read_regular(own, LARGEST_BYTES).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", "") or str(error)
+        raise UsageError("cannot read the prompt", where=str(own), why=why, advice=advice) from error
+    if not text.strip():
+        raise UsageError("the prompt says nothing", where=str(own), advice=advice)
+    return text
+
+
+def is_own(name: str) -> bool:
+    """Has the user a version of a template, be it a link that leads nowhere?"""
+    return os.path.lexists(own_path(name))
+
+
+def require_known(name: str) -> None:
+    """See that there is a template of that name.
+
+    Raises:
+        UsageError: there is none.
     """
     if name not in names():
         raise UsageError(f"no prompt {name}", advice=f"there is {', '.join(names())}")
-    own = own_path(name)
-    try:
-        return own.read_text(encoding="utf-8") if own.exists() else built_in(name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("cannot read the prompt", where=str(own), why=str(error)) from error
 
 
 def built_in(name: str) -> str:

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+from pydantic_core import PydanticSerializationError
+
 from stitch_tui.agents.events import Event, SessionFinished, Warned
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.state import Session
+from stitch_tui.tools.encodable import encodable_data
 from stitch_tui.tools.redaction import has_secrets, holds_secret, redacted_data
 
 Listener = Callable[[Event], None]
@@ -13,8 +16,9 @@ Listener = Callable[[Event], None]
 class Record:
     """Every change of a session goes through `emit`: journalled first, then folded, then shown.
 
-    An event that holds a secret has it masked before anything else: so neither journal nor commits nor
-    viewers ever see it.  A listener that fails hears no more, and the session goes on.
+    An event that holds a secret, or text that UTF-8 cannot hold, has it masked before anything else: so
+    neither journal nor commits nor viewers ever see it.  A listener that fails hears no more, and the session
+    goes on.
     """
 
     def __init__(self, journal: Journal, *listeners: Listener, session: Session | None = None) -> None:
@@ -35,8 +39,7 @@ class Record:
         Args:
             carry_out: does what the event says, once it is journalled and before anyone is told.
         """
-        if has_secrets() and holds_secret(event.model_dump_json()):
-            event = type(event).model_validate(redacted_data(event.model_dump(mode="json")))
+        event = _writable(event)
         written = self._journal.append(event)
         self.session = written.applied_to(self.session)
         try:
@@ -59,3 +62,14 @@ class Record:
             self._listeners.remove(listener)
             return fault
         return None
+
+
+def _writable(event: Event) -> Event:
+    try:
+        text = event.model_dump_json()
+    except PydanticSerializationError:  # a foreign text holds half a character
+        event = type(event).model_validate(encodable_data(event.model_dump()))
+        text = event.model_dump_json()
+    if has_secrets() and holds_secret(text):
+        return type(event).model_validate(redacted_data(event.model_dump(mode="json")))
+    return event

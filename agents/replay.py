@@ -11,8 +11,9 @@ from stitch_tui.agents.cast import ROLES, Cast, cast_of, models_of
 from stitch_tui.agents.chat.stream import Reply
 from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.record import Record
+from stitch_tui.agents.recorded_options import as_recorded
 from stitch_tui.agents.roles import AdviceBrief, Adviser, CodeBrief, Coder, PlanBrief, Planner
-from stitch_tui.agents.settings import LimitSettings, ReferenceSettings, RoleSettings, Settings
+from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
 from stitch_tui.agents.state import Advice, Author, Candidate, Plan, Session, Subtask
 from stitch_tui.tools.errors import UsageError
 
@@ -45,21 +46,26 @@ def recording(project: Path, name: str) -> Recording:
         raise UsageError("no such session", where=name, advice=f"there is {known}")
     told = list(journal.read(path))
     started = next((event for event in told if isinstance(event, events.SessionStarted)), None)
-    if started is None or set(started.roles.values()) <= {"builtin"}:
+    roles = {role: name for role, name in started.roles.items() if role in ROLES} if started else {}
+    if set(roles.values()) <= {"builtin"}:
         raise UsageError("no role was a model in it", where=name, advice="run it again: stitch --auto")
     whole = [event for event in told if isinstance(event, events.Exchanged) and event.finish]
-    return Recording(events.fold(told), dict(started.roles), tuple(whole))
+    return Recording(events.fold(told), roles, tuple(whole))
 
 
 def settings_of(recorded: Recording, settings: Settings) -> Settings:
-    """The settings of a replay: the session's roles and its reference's options, limits on money aside."""
+    """The settings of a replay: the session's roles and its reference's options, limits on money aside.
+
+    Raises:
+        UsageError: no reference may have those options.
+    """
     models = {
         role: RoleSettings(provider="openai", model=name, base_url=NOWHERE, retries=0)
         for role, name in recorded.roles.items()
         if name != "builtin"
     }
     builtin = {role: RoleSettings() for role in ROLES if role not in models}
-    reference = ReferenceSettings.model_validate(settings.reference.model_dump() | recorded.session.options)
+    reference = as_recorded(settings.reference, recorded.session)
     limits = settings.limits.model_copy(update={"tokens": 0, "cost": 0.0})
     candidates = [iteration.candidate for iteration in recorded.session.iterations]
     warm = any(candidate and candidate.author is Author.BUILTIN for candidate in candidates)

@@ -37,3 +37,18 @@ def write_atomically(path: Path, text: str) -> None:
         raise EnvironmentFault(
             "cannot write", where=str(path), why=error.strerror or str(error), advice="check its permissions"
         ) from error
+
+
+def remove(path: Path) -> None:
+    """Take a file, or a link, away.
+
+    Raises:
+        EnvironmentFault: it cannot be, or is a folder.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise EnvironmentFault(
+            "cannot remove", where=str(path), why=why, advice="take it away by hand"
+        ) from error

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _SPLICE = r"(?:\\\r?\n)"
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"""
       (?P<skip>   \s+ | {_SPLICE} | //(?:{_SPLICE}|[^\n])* | /\*.*?(?:\*/|\Z) )
     | (?P<raw>    (?:u8|[uUL])?R"(?P<mark>[^()\\\s]{{0,16}})\(.*?(?:\)(?P=mark)"|\Z) )
@@ -36,7 +36,7 @@ class Token:
 def tokens(source: str) -> Iterator[Token]:
     """All tokens in order; anything at all lexes."""
     line = 1
-    for match in _TOKEN.finditer(source):
+    for match in TOKEN.finditer(source):
         kind = match.lastgroup
         text = match[0]
         if kind in ("raw", "string", "mark"):

@@ -24,7 +24,7 @@ def hide(secret: str) -> None:
 
 def redacted(text: str) -> str:
     """`text` with every hidden secret replaced."""
-    for secret in _hidden:
+    for secret in sorted(_hidden, key=len, reverse=True):  # one may be the beginning of another
         text = text.replace(secret, MASK)
     return text
 

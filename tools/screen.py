@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from stitch_tui.tools.addressed import addressed
 from stitch_tui.tools.cuda_source import CudaSource
+from stitch_tui.tools.taken_in import taken_in
 from stitch_tui.tools.verdict import Category, Finding
 
 FORBIDDEN_CALLS = {
@@ -86,6 +87,7 @@ def screen_source(text: str, file: str) -> Screen:
         for pattern, reason in FORBIDDEN_HEADERS
         if pattern.search(include.path)
     ]
+    evidence += taken_in(text)
     asked = [(name, line) for name, line in mentions if name in QUESTIONS]
     return Screen(
         evidence=tuple(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import openai
 from openai import AsyncOpenAI
 
+from stitch_tui.agents.chat.bounded import bound
 from stitch_tui.agents.settings import EndpointSettings
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.redaction import hide, hide_headers, hide_userinfo
@@ -95,6 +96,8 @@ def open_client(
             proxy=settings.proxy or None,
             trust_env=not settings.proxy and not endpoint.is_local,
             follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={"response": [bound]},
         )
     except (ValueError, ImportError) as error:  # SOCKS needs a package of its own
         raise UsageError(

@@ -1,6 +1,7 @@
 """What can go wrong with a model's endpoint, as one typed error made from whatever the client raises."""
 
 import json
+import math
 import re
 import ssl
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from time import time
 
 import openai
 
+from stitch_tui.tools.encodable import encodable
 from stitch_tui.tools.errors import EndpointError
 from stitch_tui.tools.redaction import redacted
 
@@ -48,6 +50,8 @@ _ADVICE = {
     FaultKind.SERVER: "try again later; then: stitch --auto --resume",
     FaultKind.PROTOCOL: "look at base_url: it usually ends in /v1",
 }
+_UNREADABLE = (AttributeError, TypeError, LookupError, ValueError, RecursionError)
+"""What a client runs into that takes for granted how an answer is built."""
 _RETRYABLE = {
     FaultKind.RATE,
     FaultKind.NETWORK,
@@ -73,7 +77,7 @@ class ModelFault(EndpointError):
         status: int | None = None,
         retry_after_s: float | None = None,
     ) -> None:
-        text = _shortened(redacted(why))
+        text = _shortened(redacted(encodable(why)))
         what = f"{kind} failure" if kind is not FaultKind.PROTOCOL else str(kind)
         super().__init__(what, where=where, why=text, advice=_ADVICE[kind])
         self.kind, self.status, self.retry_after_s = kind, status, retry_after_s
@@ -93,6 +97,8 @@ def fault_of(error: Exception, where: str) -> ModelFault:
         return ModelFault(kind, error.message, where=where)
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
         return ModelFault(FaultKind.SERVER, f"malformed data in the stream: {error}", where=where)
+    if isinstance(error, _UNREADABLE):
+        return ModelFault(FaultKind.PROTOCOL, f"it cannot be read: {error}", where=where)
     return _of_connection(error, where)
 
 
@@ -102,6 +108,8 @@ def _of_status(error: openai.APIStatusError, where: str) -> ModelFault:
     if error.status_code == 429 and kind is not FaultKind.QUOTA:
         kind = FaultKind.RATE
     why = f"{error.status_code}: {_server_words(error)}"
+    if error.response.is_redirect:
+        why = f"{error.status_code}: it leads to {error.response.headers.get('location', 'nowhere')}"
     wait = _retry_after(error.response.headers.get("retry-after"))
     return ModelFault(kind, why, where=where, status=error.status_code, retry_after_s=wait)
 
@@ -157,12 +165,13 @@ def _retry_after(value: str | None) -> float | None:
     if value is None:
         return None
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
+        return None if math.isnan(seconds) else max(seconds, 0.0)
     except ValueError:
         pass
     try:
         return max(parsedate_to_datetime(value).timestamp() - time(), 0.0)
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None
 
 

@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
+
+from stitch_tui.tools.encodable import encodable_data
 
 MOST_STARTS = 200
 """Braces that are tried as the beginning of an object; an answer with more is no honest attempt."""
@@ -31,14 +34,10 @@ def is_unfinished(text: str) -> bool:
 
 def parsed(text: str) -> Any:
     """The value of JSON that may hold comments and trailing commas; None when it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(_plain(text))
-    except (ValueError, RecursionError):
-        return None
+    for form in (str, _plain):
+        with suppress(ValueError, RecursionError):
+            return encodable_data(json.loads(form(text)))
+    return None
 
 
 def _end(text: str, start: int) -> int:

@@ -79,7 +79,7 @@ def usage_of(request: dict[str, Any], reply: Reply) -> Usage | None:
     if reply.usage is not None or not (reply.finish or reply.has_begun):
         return reply.usage
     sent = sum(estimated(message["content"]) for message in request["messages"])
-    received = sum(map(estimated, (reply.text, reply.reasoning, reply.arguments)))
+    received = sum(map(estimated, (reply.text, reply.reasoning, reply.arguments, reply.refusal)))
     return Usage(input=sent, output=received, estimated=True)
 
 

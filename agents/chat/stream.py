@@ -7,10 +7,13 @@ from openai import AsyncOpenAI
 
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault
 from stitch_tui.agents.state import Usage
+from stitch_tui.tools.encodable import encodable
 from stitch_tui.tools.redaction import Redactor
 
 LONGEST_ANSWER = 400_000
 """Characters; reading ends there, as if the model had reached its own limit."""
+MOST_COUNTED = 1_000_000_000
+"""Tokens of one exchange; a server that counts more has miscounted."""
 LENGTH = "length"
 """The finish_reason of an answer that was cut at its limit."""
 
@@ -26,14 +29,13 @@ class Reply:
 
     def __init__(self, on_text: OnText | None = None) -> None:
         self._on_text = on_text
-        self._parts: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": []}
+        self._parts: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": [], "refusal": []}
         self._redactors = {name: Redactor() for name in self._parts}
         self._length = 0
         self.finish = ""
         self.called = ""
         """The function that was called first; what it was called with are the `arguments`."""
         self.usage: Usage | None = None
-        self.refusal = ""
 
     @property
     def text(self) -> str:
@@ -49,6 +51,11 @@ class Reply:
         return "".join(self._parts["arguments"])
 
     @property
+    def refusal(self) -> str:
+        """What the model says instead of an answer."""
+        return "".join(self._parts["refusal"])
+
+    @property
     def has_begun(self) -> bool:
         """Has anything of it arrived?"""
         return any(self._parts.values())
@@ -58,9 +65,10 @@ class Reply:
         return self._length >= LONGEST_ANSWER
 
     def add(self, part: str, piece: str | None) -> None:
-        """Take a piece of ``text``, ``reasoning`` or ``arguments``."""
+        """Take a piece of ``text``, ``reasoning``, ``arguments`` or ``refusal``."""
         if not piece:
             return
+        piece = encodable(piece[: LONGEST_ANSWER - self._length])
         self._length += len(piece)
         self._show(part, self._redactors[part].feed(piece))
 
@@ -107,21 +115,24 @@ async def receive(client: AsyncOpenAI, request: dict[str, Any], reply: Reply, wh
 
 
 def _take(chunk: Any, reply: Reply) -> None:
-    """One chunk; the client does not validate, so any field may be missing."""
-    if usage := getattr(chunk, "usage", None):
-        reply.usage = _usage(usage)
-    for choice in getattr(chunk, "choices", None) or ():
+    """One chunk; the client does not validate, so any field may be missing, or anything."""
+    reply.usage = _usage(getattr(chunk, "usage", None)) or reply.usage
+    for choice in _list(chunk, "choices"):
+        if getattr(choice, "index", 0):  # nobody asked for a second answer
+            continue
         if (delta := getattr(choice, "delta", None)) is not None:
             _take_message(delta, reply)
-        reply.finish = getattr(choice, "finish_reason", None) or reply.finish
+        reply.finish = _finish(choice) or reply.finish
 
 
 def _take_message(message: Any, reply: Reply) -> None:
     reply.add("text", _text(getattr(message, "content", None)))
     reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
     reply.add("reasoning", _text(reasoning))
-    reply.refusal += _text(getattr(message, "refusal", None))
-    for call in getattr(message, "tool_calls", None) or ():
+    reply.add("refusal", _text(getattr(message, "refusal", None)))
+    for at, call in enumerate(_list(message, "tool_calls")):
+        if getattr(call, "index", None) or (at and getattr(call, "index", None) is None):
+            continue  # one call is one answer: of several the first
         function = getattr(call, "function", None)
         reply.called = reply.called or _text(getattr(function, "name", None))
         reply.add("arguments", _text(getattr(function, "arguments", None)))
@@ -131,22 +142,39 @@ def _take_whole(data: Any, reply: Reply, where: str) -> None:
     """An answer that was not streamed, of a server that does not."""
     from openai.types.chat import ChatCompletion
 
-    if not isinstance(data, dict) or not isinstance(data.get("choices"), list):
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise ModelFault(FaultKind.PROTOCOL, str(data)[:200], where=where)
     completion = ChatCompletion.construct(**data)
-    if usage := getattr(completion, "usage", None):
-        reply.usage = _usage(usage)
+    reply.usage = _usage(getattr(completion, "usage", None))
     for choice in completion.choices[:1]:
-        _take_message(choice.message, reply)
-        reply.finish = choice.finish_reason or "stop"
+        _take_message(getattr(choice, "message", None), reply)
+        reply.finish = LENGTH if reply.is_full else _finish(choice) or "stop"
+
+
+def _list(holder: Any, name: str) -> list[Any]:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:
+    """A text, or the texts of a list of parts."""
+    if isinstance(value, list):
+        return "".join(_text(part.get("text")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else ""
 
 
-def _usage(counted: Any) -> Usage:
+def _finish(choice: Any) -> str:
+    """Why an answer ended; ``stop`` where a server gives something else than a word for it."""
+    reason = getattr(choice, "finish_reason", None)
+    return reason if isinstance(reason, str) else "stop" if reason else ""
+
+
+def _usage(counted: Any) -> Usage | None:
+    """What a server counted; None where it did not, or where that can be no count."""
     inputs, outputs = _number(counted, "prompt_tokens"), _number(counted, "completion_tokens")
+    if not inputs:  # every request has a prompt
+        return None
     return Usage(
         input=inputs,
         output=outputs,
@@ -156,5 +184,8 @@ def _usage(counted: Any) -> Usage:
 
 
 def _number(holder: Any, name: str) -> int:
+    """A count between nothing and `MOST_COUNTED`; 0 for whatever else stands there."""
     value = holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
-    return value if isinstance(value, int) else 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= MOST_COUNTED else 0

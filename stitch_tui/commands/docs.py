@@ -146,7 +146,9 @@ def stats(json: Json = False) -> None:
 def _call(method: str, params: dict[str, Any] | None = None, *, build: bool = False) -> Any:
     """What the docs worker answers, with its progress on a terminal's stderr."""
     from stitch_tui.tools.docs.client import BUILD_S, SEARCH_S, DocsWorker, NoIndex, is_indexed
+    from stitch_tui.tools.paths import cache_dir
 
+    cache_dir("docs")  # where an index has no place that is said, and not that there is none
     if not build and not is_indexed():
         raise NoIndex("nothing is indexed yet", advice="run `stitch docs build`")
 

@@ -26,7 +26,7 @@ def show(
         text = prompting.template(name)
         say_json({"name": name, "text": text}) if json else say(text.rstrip("\n"))
         return
-    rows = [(one, "yours" if prompting.own_path(one).exists() else "built in") for one in prompting.names()]
+    rows = [(one, "yours" if prompting.is_own(one) else "built in") for one in prompting.names()]
     say_json(dict(rows)) if json else table(rows)
 
 
@@ -40,10 +40,10 @@ def edit(name: Name) -> None:
     from stitch_tui.agents import prompting
     from stitch_tui.files import write_atomically
 
-    text = prompting.template(name)
+    prompting.require_known(name)
     path = prompting.own_path(name)
-    if not path.exists():
-        write_atomically(path, text)
+    if not prompting.is_own(name):
+        write_atomically(path, prompting.built_in(name))
     if editor.edit(path):
         prompting.require_known_sections(name)
     say(str(path))
@@ -71,11 +71,13 @@ def diff(name: Name, json: Json = False) -> None:
 def reset(name: Name, json: Json = False) -> None:
     """Take your version of a prompt away: the built-in one is used again."""
     from stitch_tui.agents import prompting
+    from stitch_tui.files import remove
 
-    prompting.template(name)
+    prompting.require_known(name)
     path = prompting.own_path(name)
-    there = path.exists()
-    path.unlink(missing_ok=True)
+    there = prompting.is_own(name)
+    if there:
+        remove(path)
     if json:
         say_json({"removed": str(path) if there else None})
     else:

@@ -155,3 +155,10 @@ def test_what_is_no_file_is_no_journal(tmp_path: Path) -> None:
         list(journal.read(path))
     with pytest.raises(EnvironmentFault, match="cannot be read: No such file"):
         list(journal.read(journal.path_of(tmp_path, "gone")))
+
+
+def test_a_line_of_brackets_without_end_is_damage_that_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(UsageError, match="damaged"):
+        list(journal.read(path))

@@ -7,6 +7,7 @@ import pytest
 
 from stitch_tui.cli import invoke
 from stitch_tui.tools.docs import sources
+from stitch_tui.tools.docs.client import is_indexed
 from stitch_tui.tools.docs.index import Index
 from stitch_tui.tools.paths import cache_dir
 
@@ -32,6 +33,7 @@ def test_a_cache_that_cannot_be_made_is_named_with_a_way_out(
         assert "cannot create a folder of stitch's" in said
         assert "XDG_CACHE_HOME" in said
         assert "worker" not in said
+    assert not is_indexed(), "doctor and screen, which ask, go on"
 
 
 @pytest.mark.slow

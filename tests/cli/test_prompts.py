@@ -1,11 +1,15 @@
 """``stitch prompts``: the built-in texts, the user's own in their place, and the way back."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from stitch_tui.agents.cast import require_models
+from stitch_tui.agents.settings import Settings
 from stitch_tui.cli import invoke
+from stitch_tui.tools.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +36,45 @@ def test_a_prompt_is_changed_compared_and_taken_back(home: Path, capsys: pytest.
     capsys.readouterr()
     assert invoke(["prompts", "diff", "coder-draft"]) == 0
     assert capsys.readouterr().out == ""
+
+
+BROKEN: dict[str, Callable[[Path], object]] = {
+    "bytes": lambda path: path.write_bytes(b"\xff\xfe"),
+    "nothing": lambda path: path.write_text(" \n"),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a link to nowhere": lambda path: path.symlink_to("/nowhere"),
+    "a link without end": lambda path: path.symlink_to("/dev/zero"),
+    "a pipe": os.mkfifo,
+    "too long": lambda path: path.write_bytes(b"w" * 2_000_000),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_prompt_that_cannot_be_used_is_said_before_a_run_and_taken_back(
+    home: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = home / "stitch" / "prompts" / "coder-repair.md"
+    path.parent.mkdir(parents=True)
+    BROKEN[name](path)
+    assert invoke(["prompts", "show", "coder-repair"]) == 2
+    assert "to go back: stitch prompts reset coder-repair" in capsys.readouterr().err
+    invoke(["prompts", "show"])
+    assert "coder-repair     yours" in capsys.readouterr().out
+    role = {"provider": "openai", "model": "tiny", "base_url": "http://127.0.0.1:9/v1"}
+    with pytest.raises(UsageError, match="prompts reset"):
+        require_models(Settings.model_validate({"models": {"coder": role}}))
+    require_models(Settings.model_validate({"models": {"planner": role}}))
+    assert invoke(["prompts", "reset", "coder-repair"]) == 0
+    require_models(Settings.model_validate({"models": {"coder": role}}))
+
+
+def test_a_folder_in_a_prompts_place_is_left_and_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / "stitch" / "prompts" / "coder-draft.md"
+    path.mkdir(parents=True)
+    assert invoke(["prompts", "reset", "coder-draft"]) == 3
+    assert f"{path}: cannot remove: Is a directory" in capsys.readouterr().err
 
 
 def test_a_prompt_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:

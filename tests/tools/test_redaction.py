@@ -40,6 +40,11 @@ def test_data_is_masked_in_keys_and_values() -> None:
     assert redacted_data(data) == {"a": [MASK, 1, None], f"key {MASK}": {"b": f"Bearer {MASK}"}}
 
 
+def test_a_secret_that_begins_like_another_leaves_nothing_of_the_longer_one() -> None:
+    hide(f"{SECRET}-and-its-end")
+    assert redacted(f"{SECRET}-and-its-end, {SECRET}") == f"{MASK}, {MASK}"
+
+
 def test_short_placeholders_are_not_taken_for_secrets() -> None:
     hide("none")
     hide("")

@@ -75,8 +75,11 @@ class NoIndex(EnvironmentFault):
 
 
 def is_indexed() -> bool:
-    """Is there an index on this machine at all?  Asks no worker."""
-    return (cache_dir("docs") / "index").is_dir()
+    """Is there an index on this machine at all?  Asks no worker; in a home that cannot hold one is none."""
+    try:
+        return (cache_dir("docs") / "index").is_dir()
+    except EnvironmentFault:
+        return False
 
 
 class DocsWorker:

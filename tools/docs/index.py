@@ -10,17 +10,20 @@ from typing import Any
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.chunk import TOKENIZER, Cut, within
+from stitch_tui.tools.docs.cpu_time import cpu_limit
 from stitch_tui.tools.docs.everyday import everyday_text, everyday_words
 from stitch_tui.tools.docs.search import Search
 from stitch_tui.tools.docs.sources import SourceFile
 from stitch_tui.tools.docs.store import SCHEMA, Row, Store
-from stitch_tui.tools.docs.vectors import Embedder, described
+from stitch_tui.tools.docs.vectors import Embedder, described, vectors_of
 from stitch_tui.tools.docs.words import words
 from stitch_tui.tools.errors import EnvironmentFault, StitchError
 from stitch_tui.tools.locks import acquire, try_lock
 
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
+FILE_CPU_S = 20.0
+"""The largest header takes a tenth of it."""
 PROGRESS_FILES = 20
 BATCH = 256
 """Texts that a model of vectors is given at once."""
@@ -163,7 +166,8 @@ class Index:
                 digest = file.digest()
                 seen.add(path)
                 if known.get(path) != digest:
-                    rows += self._rows(file, digest)
+                    with cpu_limit(FILE_CPU_S, path):
+                        rows += self._rows(file, digest)
                     read.add(path)
             except OSError as error:
                 unread.append(f"{path}: {error.strerror or error}")
@@ -178,7 +182,7 @@ class Index:
             raise EnvironmentFault("there is nothing to index", advice="stitch docs add PATH")
         gone = (set(known) - seen) | (read - {row["file"] for row in rows}) & set(known)
         if embedder is not None:
-            _add_vectors(rows, embedder, emit)
+            _add_vectors(rows, embedder, emit, 0 if fresh else self._store.vector_length)
         if fresh:
             self._store.make(rows, self.settings(embedder))
         elif rows or gone:
@@ -227,10 +231,11 @@ def everything(include_folders: Iterable[Path]) -> list[SourceFile]:
     return list({str(file.path): file for file in found}.values())
 
 
-def _add_vectors(rows: Sequence[Row], embedder: Embedder, emit: Emit) -> None:
+def _add_vectors(rows: Sequence[Row], embedder: Embedder, emit: Emit, length: int) -> None:
+    """Give each row its vector, all of one length; 0: of the first one's."""
     for first in range(0, len(rows), BATCH):
         batch = rows[first : first + BATCH]
         texts = [described(row["name"], row["said"], everyday_text(row["name"])) for row in batch]
-        for row, vector in zip(batch, embedder.vectors(texts), strict=True):
-            row["vector"] = vector
+        for row, vector in zip(batch, vectors_of(embedder, texts, length), strict=True):
+            row["vector"], length = vector, len(vector)
         emit("vectors", {"done": first + len(batch), "of": len(rows)})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stitch_tui.tools.docs.chunk import Chunk
+from stitch_tui.tools.encodable import encodable
 from stitch_tui.tools.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def chunks(path: Path) -> Iterator[Chunk]:
         name = path.stem
         for number, page in enumerate(reader.pages, 1):
             name = headings.get(number - 1, name)
-            if text := page.extract_text().strip():
+            if text := encodable(page.extract_text()).strip():
                 title = f"{path.stem} > {name}, page {number}"
                 yield Chunk(name, title, f"{name}\n\n{text}", 1, f"page={number}")
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -53,4 +54,4 @@ def _headings(reader: "PdfReader", outline: list[Any]) -> Iterator[tuple[int, st
         if isinstance(entry, list):
             yield from _headings(reader, entry)
         elif (number := reader.get_destination_page_number(entry)) is not None and number >= 0:
-            yield number, str(entry.title)
+            yield number, encodable(str(entry.title))

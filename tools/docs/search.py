@@ -9,7 +9,7 @@ from typing import Any
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.everyday import call_of
 from stitch_tui.tools.docs.store import Row, Store, quoted
-from stitch_tui.tools.docs.vectors import Embedder
+from stitch_tui.tools.docs.vectors import Embedder, vectors_of
 from stitch_tui.tools.docs.words import (
     Names,
     forms,
@@ -19,6 +19,7 @@ from stitch_tui.tools.docs.words import (
     said_stems,
     words,
 )
+from stitch_tui.tools.encodable import encodable
 
 FIELD_WEIGHTS = {"names": 0.7, "brief": 0.5, "words": 0.9}
 WEIGHT_EVERYDAY = 1.75
@@ -79,7 +80,7 @@ class Search:
             Damaged: the store cannot be read.
             NoVectors: the embedder's.
         """
-        options, query = options or Options(), query[:LONGEST_QUERY]
+        options, query = options or Options(), encodable(query[:LONGEST_QUERY])
         where = " AND ".join(
             f"{column} = {quoted(value)}"
             for column, value in (("library", library), ("version", version))
@@ -94,7 +95,7 @@ class Search:
         if options.text:
             rows = self._store.search(self._asked(query, near, options), where, most)
         if embedder is not None and query.strip():
-            (vector,) = embedder.vectors([query])
+            (vector,) = vectors_of(embedder, [query], self._store.vector_length)
             rows = fused(rows, self._store.nearest(vector, where, most))
         if len(named) == len(query.split()):  # nothing but names
             rows.sort(key=lambda row: row["name"].strip("_").lower() not in {*named, *near})

@@ -7,6 +7,7 @@ A change of the index is one commit of LanceDB's: whoever is killed in the middl
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ import pyarrow
 
 from stitch_tui.tools.atomic_write import replace_file
 from stitch_tui.tools.docs.lance import FTS, BooleanQuery, MatchQuery, Occur, Table, lancedb
+from stitch_tui.tools.encodable import encodable
 from stitch_tui.tools.errors import EnvironmentFault
 
 SCHEMA = 3
@@ -116,8 +118,7 @@ class Store:
             table = self._open()
         with self._writing():
             merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            size = table.schema.field("vector").type.list_size if "vector" in table.schema.names else 0
-            merge.when_not_matched_by_source_delete(where).execute(_arrow(rows, size))
+            merge.when_not_matched_by_source_delete(where).execute(_arrow(rows, _vector_length(table)))
             with contextlib.suppress(RuntimeError):  # somebody else is at it: the rows are found all the same
                 table.optimize()
 
@@ -155,6 +156,11 @@ class Store:
             return found
 
         return self._read(ask)
+
+    @property
+    def vector_length(self) -> int:
+        """Numbers of each row's vector; 0: rows have none."""
+        return self._read(_vector_length)
 
     @property
     def generation(self) -> tuple[str, int]:
@@ -233,7 +239,7 @@ class Store:
             raise Damaged(
                 "the documentation index is damaged",
                 where=str(self.folder),
-                why=str(error).partition("\n")[0][:200],
+                why=_said(error),
                 advice="make it anew: stitch docs build --rebuild",
             ) from error
 
@@ -245,14 +251,19 @@ class Store:
             raise EnvironmentFault(
                 "the documentation index cannot be written; what was there is as it was",
                 where=str(self.folder),
-                why=str(error).partition("\n")[0][:200],
+                why=_said(error),
                 advice="free some space, or set XDG_CACHE_HOME",
             ) from error
 
 
+def _said(error: Exception) -> str:
+    """What an error says, without the place in LanceDB's own source that it adds."""
+    return re.sub(r",? \S*/\.cargo/\S*", "", str(error).partition("\n")[0])[:200]
+
+
 def quoted(text: str) -> str:
     """A string for LanceDB's filters."""
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + encodable(text).replace("'", "''") + "'"
 
 
 def _matching(words: Sequence[str], column: str, boost: float) -> MatchQuery:
@@ -271,6 +282,10 @@ def _arrow(rows: Sequence[Row], dimensions: int = 0) -> pyarrow.Table:
     vector = [pyarrow.field("vector", pyarrow.list_(pyarrow.float32(), size))] if size else []
     schema = pyarrow.schema([*names, pyarrow.field("line", pyarrow.int32()), *vector])
     return pyarrow.Table.from_pylist(list(rows), schema=schema)
+
+
+def _vector_length(table: Table) -> int:
+    return table.schema.field("vector").type.list_size if "vector" in table.schema.names else 0
 
 
 def _full_text() -> FTS:

@@ -11,6 +11,10 @@ from stitch_tui.tools.errors import EnvironmentFault
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
 
 
+LARGEST = 3.4e38
+"""Of what 32 bits hold; NaN compares as no number."""
+
+
 class NoVectors(EnvironmentFault):
     """The model of vectors cannot be asked."""
 
@@ -32,13 +36,39 @@ class Embedder(Protocol):
         ...
 
 
+def vectors_of(embedder: Embedder, texts: Sequence[str], length: int = 0) -> list[list[float]]:
+    """One vector for each text, of finite numbers that the store can hold.
+
+    Args:
+        length: numbers of a vector; 0: as many as the first one has.
+
+    Raises:
+        NoVectors: there are none to be had, or what there is are no such vectors.
+    """
+    found = embedder.vectors(texts)
+    length = length or len(found[0])
+    for vector in found:
+        if len(vector) != length:
+            why = f"one has {len(vector)} numbers, and {length} are expected"
+        elif not all(isinstance(value, int | float) and abs(value) <= LARGEST for value in vector):
+            why = "one holds what is no number of 32 bits"
+        else:
+            continue
+        advice = "choose another model, or make the index anew: stitch docs build --rebuild"
+        raise NoVectors("the vectors cannot be used", where=embedder.name, why=why, advice=advice)
+    return found
+
+
 class OfflineModel:
     """WordLlama's static vectors of 256 numbers: the model lies in its package, and no network is used."""
 
     name = "wordllama l2_supercat 256"
 
     def vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        found: list[list[float]] = self._model.embed(list(texts), norm=True).tolist()
+        import numpy
+
+        made = numpy.nan_to_num(self._model.embed(list(texts), norm=True))  # of no words there is no mean
+        found: list[list[float]] = made.tolist()
         return found
 
     @cached_property

@@ -10,16 +10,18 @@ import asyncio
 import json
 import os
 import re
+import select
 import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from stitch_tui.tools.docs import sources
 from stitch_tui.tools.docs.index import Emit, Index, everything
-from stitch_tui.tools.docs.vectors import Embedder, NoVectors, OfflineModel
+from stitch_tui.tools.docs.vectors import Embedder, NoVectors, OfflineModel, vectors_of
 from stitch_tui.tools.errors import EnvironmentFault, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
 from stitch_tui.tools.toolkit import include_folders
@@ -89,10 +91,25 @@ def add(desk: Desk, params: Json) -> Json:
             return {"source": added.source, **build(desk, params)}
         files = sources.of_added(added)
         built = desk.index.build(files, desk.emit, source=added.source, embedder=desk.embedder)
+        _require_text(added, built)
         return {"source": added.source, **built}
     except Exception:
         sources.remember(before)
         raise
+
+
+def _require_text(added: sources.Added, built: Json) -> None:
+    """See that a single file that was added came into the index; of a folder some may not.
+
+    Raises:
+        UsageError: it did not.
+    """
+    if not Path(added.path).is_file():
+        return
+    if built["unread"]:
+        raise UsageError("it cannot be indexed", why=built["unread"][0])
+    if built["read"] and not built["chunks"]:
+        raise UsageError("there is no text in it", where=added.source)
 
 
 def remove(desk: Desk, params: Json) -> Json:
@@ -122,7 +139,7 @@ def dimension(desk: Desk, params: Json) -> int:
     """
     if desk.embedder is None:
         return 0
-    (vector,) = desk.embedder.vectors([params["text"]])
+    (vector,) = vectors_of(desk.embedder, [params["text"]])
     return len(vector)
 
 
@@ -144,8 +161,18 @@ METHODS: dict[str, Callable[[Desk, Json], Any]] = {
 }
 
 
+def _end_with(connection: socket.socket) -> None:
+    """End this process, and give up the lock of a build, when the other end is closed; what is on the disk
+    stays as it was."""
+    watched = select.poll()
+    watched.register(connection, select.POLLRDHUP)
+    watched.poll()
+    os._exit(0)
+
+
 def main() -> int:
     connection = socket.socket(fileno=int(sys.argv[1]))
+    Thread(target=_end_with, args=(connection,), daemon=True).start()
     os.nice(5)  # a build takes a core for a while, and a measurement may run beside it
     index = Index(cache_dir("docs"))
     stream = connection.makefile("rwb")

@@ -1,5 +1,8 @@
 """A session with models runs again from its journal alone, and says where it came to something else."""
 
+import dataclasses
+from typing import Any
+
 import pytest
 from engine_here import Run
 from engine_projects import Project
@@ -43,6 +46,27 @@ def test_what_cannot_be_replayed_is_one_clear_error(run: Run, project: Project) 
     run(ScriptedModel(["no"]))
     with pytest.raises(UsageError, match="no role was a model"):
         replay.recording(project.folder, project.session.id)
+
+
+@pytest.mark.parametrize(
+    "options", [{"python": "/tmp/somebody's"}, {"mode": "dream"}, {"load_seconds": -5}, {"new": 1}], ids=str
+)
+def test_a_recording_sets_no_more_of_a_reference_than_a_session_keeps(
+    run: Run, project: Project, options: dict[str, Any]
+) -> None:
+    run(ScriptedModel([FRONT], [CODE], [ADVICE]), "planner")
+    recorded = replay.recording(project.folder, project.session.id)
+    session = recorded.session.model_copy(update={"options": options})
+    with pytest.raises(UsageError, match=f"reference.{next(iter(options))}"):
+        replay.settings_of(dataclasses.replace(recorded, session=session), Settings())
+
+
+def test_a_role_of_a_recording_that_there_is_not_is_passed_over(run: Run, project: Project) -> None:
+    run(ScriptedModel([FRONT], [CODE], [ADVICE]), "planner")
+    lines = project.journal.read_text().replace('"roles":{"planner"', '"roles":{"emperor"')
+    (project.folder / "old.jsonl").write_text(lines)
+    with pytest.raises(UsageError, match="no role was a model"):
+        replay.recording(project.folder, str(project.folder / "old.jsonl"))
 
 
 def test_where_the_recording_has_no_further_answer_the_role_has_nothing_more_to_say(run: Run) -> None:

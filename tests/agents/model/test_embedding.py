@@ -135,6 +135,59 @@ def test_a_build_whose_endpoint_fails_leaves_no_index(include: Path, reply: Repl
     assert not is_indexed()
 
 
+ODD = {
+    "NaN": [float("nan"), 1.0],
+    "too large for 32 bits": [1e300, 1.0],
+    "an integer without end": [10**400, 1.0],
+    "text": ["a", "b"],
+    "nothing": None,
+    "lists": [[1.0], [2.0]],
+}
+
+
+def embedded(vector: Any) -> Callable[[dict[str, Any], int], Reply]:
+    """A model that answers with the same vector whatever it is asked."""
+
+    def answer(request: dict[str, Any], _: int) -> Reply:
+        data = [{"index": n, "embedding": vector} for n in range(len(request["input"]))]
+        return Reply(body=json.dumps({"data": data, "model": "tiny", "object": "list"}).encode())
+
+    return answer
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_no_vector_leaves_no_index_and_costs_a_search_its_second_opinion(
+    include: Path, name: str
+) -> None:
+    now = vectors
+    with OpenAIServer(lambda request, number: now(request, number)) as server:
+        worker.build(hearing(server.url).desk, {"folders": [str(include)]})
+        now = embedded(ODD[name])
+        asking = hearing(server.url)
+        assert asking.search("page-locked")[0] == "cudaMallocHost"
+        assert asking.warnings[0].startswith("searched by words alone: ")
+        with pytest.raises(EnvironmentFault, match=r"no vectors to be had|cannot be used"):
+            worker.build(hearing(server.url).desk, {"folders": [str(include)], "anew": True})
+        assert hearing(server.url).search("page-locked")[0] == "cudaMallocHost", "the index is as it was"
+
+
+def test_an_endpoint_whose_vectors_change_their_length_is_no_damage_to_the_index(include: Path) -> None:
+    now = vectors
+    with OpenAIServer(lambda request, number: now(request, number)) as server:
+        worker.build(hearing(server.url).desk, {"folders": [str(include)]})
+        now = embedded([1.0, 2.0, 3.0])
+        asking = hearing(server.url)
+        assert asking.search("page-locked")[0] == "cudaMallocHost"
+        assert "3 numbers, and 2 are expected" in asking.warnings[0]
+        (include / "cuda_runtime_api.h").write_text(HEADER.replace("round", "about"))
+        with pytest.raises(EnvironmentFault, match=r"3 numbers.*--rebuild"):
+            worker.build(hearing(server.url).desk, {"folders": [str(include)]})
+        worker.build(hearing(server.url).desk, {"folders": [str(include)], "anew": True})
+        again = hearing(server.url)
+        assert again.search("page-locked")[0] == "cudaMallocHost"
+        assert again.warnings == []
+
+
 def test_settings_that_cannot_work_are_refused_with_the_place() -> None:
     assert embedding_of(EmbeddingSettings()) is None
     assert embedding_of(EmbeddingSettings(provider="offline")) == "offline"

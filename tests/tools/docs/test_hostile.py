@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stitch_tui.tools.docs import headers, sources, worker
+from stitch_tui.tools.docs import index as index_module
 from stitch_tui.tools.docs.chunk import Chunk, Cut, Lines, within
 from stitch_tui.tools.docs.index import Index
 from stitch_tui.tools.docs.sources import Added, SourceFile
@@ -38,6 +39,35 @@ def test_bytes_named_as_text_and_files_without_end_are_left_out_by_name(index: I
     assert index.search("xor column", limit=1, library="mine")
     grown = SourceFile(folder / "endless.txt", "mine", "mine", "", "")
     assert "too large" in index.build([grown, *sources.notes()], lambda *_: None)["unread"][0]
+
+
+def test_a_file_that_takes_its_parser_long_is_left_out_by_name(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each `<` may begin a tag, so that the parser looks through all the rest for every one."""
+    monkeypatch.setattr(index_module, "FILE_CPU_S", 0.2)
+    (tmp_path / "angles.html").write_text("<" * sources.LARGEST_BYTES)
+    pages = [SourceFile(tmp_path / name, "mine", "mine", "", "") for name in ("angles.html", "good.md")]
+    (tmp_path / "good.md").write_text("# Swizzle\n\nXor the column.\n")
+    built = index.build(pages, lambda *_: None)
+    assert [line.partition(" (")[0] for line in built["unread"]] == [
+        f"{tmp_path / 'angles.html'}: it takes too long to read: over 0.2 s of computing"
+    ]
+    assert index.search("xor column", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(bytes(range(256)), "no text in UTF-8"), (b" \n", "no text in it")]
+)
+def test_a_single_file_that_says_nothing_is_refused_and_not_remembered(
+    index: Index, toolkit: Path, tmp_path: Path, content: bytes, why: str
+) -> None:
+    index.build(sources.notes(), lambda *_: None)
+    (tmp_path / "mine.md").write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        worker.add(desk(index), {"path": str(tmp_path / "mine.md")})
+    assert why in str(caught.value)
+    assert sources.added_paths() == []
 
 
 def test_links_that_lead_round_are_not_followed(index: Index, tmp_path: Path) -> None:
@@ -102,6 +132,14 @@ def test_operators_of_a_query_language_are_words_like_others(index: Index, query
     index.build(sources.notes(), lambda *_: None)
     assert index.search(query, limit=5)
     assert index.search(query, limit=5, library="'; no \"such") == []
+
+
+def test_words_and_filters_that_are_no_text_find_nothing_and_damage_nothing(index: Index) -> None:
+    index.build(sources.notes(), lambda *_: None)
+    half = "\udcff"
+    assert index.search(f"{half} warp", limit=5)
+    assert index.search("warp", limit=5, library=half, version=half) == []
+    assert index.at(half, 1, half) is None
 
 
 def test_a_query_is_no_more_than_its_first_words() -> None:

@@ -288,6 +288,7 @@ def test_a_full_disk_leaves_what_was_and_is_named(toolkit: Path, tmp_path: Path,
     assert done.returncode == 0, done.stderr
     assert "cannot be written; what was there is as it was" in done.stdout
     assert "No space left" in done.stdout
+    assert ".cargo" not in done.stdout
 
 
 def test_arguments_are_checked_again_once_lancedb_is_imported() -> None:

@@ -13,6 +13,8 @@ import pytest
 from stitch_tui.tools.docs import client
 from stitch_tui.tools.docs.client import DocsWorker, NoIndex, is_indexed
 from stitch_tui.tools.errors import EnvironmentFault, UsageError
+from stitch_tui.tools.locks import try_lock
+from stitch_tui.tools.paths import cache_dir
 
 CONFINE = Path(client.__file__).parents[1] / "worker" / "confine.py"
 
@@ -61,5 +63,34 @@ def test_it_indexes_and_searches_with_sockets_denied(
             last = worker._process
         assert last is not None
         assert last.returncode is not None
+
+    asyncio.run(session())
+
+
+def test_a_worker_whose_owner_is_gone_ends_in_the_midst_of_a_file_and_frees_the_lock(
+    toolkit: Path, tmp_path: Path
+) -> None:
+    """Its parser would look through all of the page for each `<`."""
+    (tmp_path / "angles.html").write_text("<" * 5_000_000)
+
+    async def session() -> None:
+        worker = DocsWorker()
+        asked = {"path": str(tmp_path / "angles.html"), "folders": [str(toolkit)]}
+        await worker.call("build", {"folders": [str(toolkit)]}, timeout=60)
+        call = asyncio.create_task(worker.call("add", asked, timeout=60))
+        lock = cache_dir("docs") / "build.lock"
+        while (free := try_lock(lock)) is not None:
+            os.close(free)
+            await asyncio.sleep(0)
+        assert worker._process is not None
+        assert worker._writer is not None
+        worker._writer.transport.abort()
+        assert await worker._process.wait() == 0
+        with pytest.raises(EnvironmentFault, match="docs worker ended"):
+            await call
+        free = try_lock(lock)
+        assert free is not None
+        os.close(free)
+        await worker.close()
 
     asyncio.run(session())
