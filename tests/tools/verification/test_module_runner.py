@@ -1,18 +1,24 @@
 """``ModelNew`` candidates in their runner, judged against a reference in this process."""
 
 import os
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from stitch_tui.tools.worker import module_runner
+from stitch_tui.tools.worker.abi import Call
 from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
 from stitch_tui.tools.worker.baselines import Baselines
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
 from stitch_tui.tools.worker.checking import FULL, border_of, check
 from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.module_call import ModuleCall
+from stitch_tui.tools.worker.module_faults import Wrong
+from stitch_tui.tools.worker.module_runner import ModuleRunner
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.samples import SETS
 from stitch_tui.tools.worker.session import Session
@@ -196,6 +202,27 @@ def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path)
             rig.burst(5, cold=True)
     finally:
         rig.close()
+
+
+def test_a_forward_that_leaves_another_stream_current_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streams, launches = [7], list[int]()
+    monkeypatch.setattr(module_runner, "current_stream", lambda device: lambda: streams[-1])
+
+    class Switching(ModuleRunner):
+        def _forward(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            launches.append(len(launches))
+            streams.append(7 if len(launches) == 1 else 8)
+            return []
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        runner = Switching(ours, "cpu")
+        runner._sets = {0: Call()}
+        with pytest.raises(Wrong, match="leaves another stream current"):
+            runner._burst("nonce", 5, True)
+    assert launches == [0, 1]
 
 
 @pytest.mark.parametrize(("kind", "precision"), [("eager", "highest"), ("eager-high", "high")])
