@@ -12,9 +12,9 @@ from statistics import median
 
 from . import samples
 from .candidate_fault import CandidateFault, Unsupported
-from .checking import border_of
-from .cross_check import require_joined
+from .cross_check import launch_times, require_joined
 from .device_probe import require_device
+from .examination import border_of
 from .launch import Launch
 from .session import Emit, Json, Session
 from .slots import Target
@@ -145,9 +145,7 @@ class Race:
         count = min(self.options.launches, rig.rotations)
         done = rig.burst(count, cold=self.options.cold)
         require_joined(done)
-        if len(done.times_us) != count or min(done.times_us) <= 0:
-            raise CandidateFault("launch_error", f"times that no clock shows: {done.times_us[:3]}")
-        return done.times_us
+        return launch_times(done, count)
 
     def _passed(self, share: float) -> bool:
         return self._now() - self._begun > share * self.options.seconds

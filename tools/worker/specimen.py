@@ -9,12 +9,12 @@ import torch
 from . import abi
 from .arena import Slot
 from .examination import border_of
-from .report import FULL
 from .rig import FLAGS, placed
 from .session import Emit, Json, Session
 from .solo import CALL, DATA, KEPT_BYTES
 from .target import target_of
 from .task import Task
+from .variants import FULL
 
 MOST_ELEMENTS = 1 << 20
 """Of inputs, on a small shape."""

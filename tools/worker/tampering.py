@@ -150,7 +150,8 @@ def _is_volatile(name: str) -> bool:
 
 def _stream() -> int:
     """The stream that work of torch's goes to, as CUDA numbers it."""
-    return torch.cuda.current_stream().cuda_stream if torch.cuda.is_initialized() else 0
+    started: Callable[[], bool] = torch.cuda.is_initialized
+    return torch.cuda.current_stream().cuda_stream if started() else 0
 
 
 def _module_hooks() -> list[Mapping[Any, Any]]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .checking import FULL
 from .slots import Target
 from .timed_rig import is_mixable
+from .variants import FULL
 
 MEMORY_SHARE = 0.25
 """Of the free device memory, for the rotating sets of all contestants together."""

@@ -14,10 +14,11 @@ from stitch_tui.tools.worker.abi import Call
 from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
 from stitch_tui.tools.worker.baselines import Baselines
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
-from stitch_tui.tools.worker.checking import FULL, border_of, check
+from stitch_tui.tools.worker.checking import check
+from stitch_tui.tools.worker.examination import border_of
 from stitch_tui.tools.worker.launch import Launch
-from stitch_tui.tools.worker.module_call import ModuleCall
 from stitch_tui.tools.worker.module_faults import Wrong
+from stitch_tui.tools.worker.module_lines import ModuleLines
 from stitch_tui.tools.worker.module_runner import ModuleRunner
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.samples import SETS
@@ -26,6 +27,7 @@ from stitch_tui.tools.worker.slots import Target
 from stitch_tui.tools.worker.target import target_of
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.timed_rig import TimedRig
+from stitch_tui.tools.worker.variants import FULL
 
 from .linear_target import module_launch
 
@@ -112,7 +114,7 @@ def test_memory_of_an_input_is_returned_only_where_the_reference_does_so(
 
 def timed(session: Session, source: Path) -> tuple[Target, list[torch.Tensor], TimedRig]:
     """The program as a target, a draw of its inputs at full size, and a rig for the module."""
-    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    target, module = target_of(session.task, {"kind": "program"}), ModuleLines(session.task)
     tensors = [t.contiguous() for t in target.draw(FULL, 1)]
     rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
     rig.arguments = module.arguments(FULL)

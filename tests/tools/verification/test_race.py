@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stitch_tui.tools.worker.answers import Done
-from stitch_tui.tools.worker.checking import border_of
+from stitch_tui.tools.worker.examination import border_of
+from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.race import BEHIND, NO_TIME, SURE, Race, RaceOptions
-from stitch_tui.tools.worker.rig import Launch
 from stitch_tui.tools.worker.timed_rig import TimedRig
 
 from . import fake_cuda_runner
