@@ -22,23 +22,8 @@ from stitch_tui.tools.worker.session import Session
 from stitch_tui.tools.worker.task import Task
 
 from . import fake_cuda_runner
-from .linear_target import compiled
+from .linear_target import REFERENCE, compiled
 
-MODEL = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(33, 7)
-
-    def forward(self, x):
-        return torch.relu(self.layer(x))
-
-def get_inputs():
-    return [torch.rand(24, 33)]
-"""
 QUICK = Measurement(blocks=4, sets=5, cold=True, warmup_s=1000.0, baselines=())
 PROGRAM = {"kind": "program"}
 
@@ -46,7 +31,7 @@ PROGRAM = {"kind": "program"}
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     folder = tmp_path_factory.mktemp("reference")
-    (folder / "model.py").write_text(MODEL)
+    (folder / "model.py").write_text(REFERENCE)
     opened = Session()
     opened.task = Task(Reference.open(Options(project=folder, path="model.py")))
     return opened
