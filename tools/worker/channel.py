@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
-from .answers import Done, done_of, finding_of, reported_fault, times_of, watched_of
+from .answers import Done, done_of, finding_of, is_category, reported_fault, times_of, watched_of
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
 from .isolation import Isolation
@@ -121,10 +121,8 @@ class Channel:
     @staticmethod
     def _require_ready(line: str) -> None:
         words = line.split()
-        if words[:2] == ["error", "environment"]:
-            raise CandidateFault("environment", " ".join(words[2:]))
-        if words[:1] == ["error"]:
-            raise CandidateFault(words[1] if len(words) > 1 else "environment", " ".join(words[2:]))
+        if words[:1] == ["error"] and words[1:] and is_category(words[1]):
+            raise CandidateFault(words[1], " ".join(words[2:]))
         if words[:2] != ["ready", "1"]:
             raise CandidateFault("environment", f"the runner speaks another protocol: {' '.join(words)[:80]}")
 
