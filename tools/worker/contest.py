@@ -83,6 +83,8 @@ class Contest:
         self.target = target_of(self.task, described)
         self.rig = self._rig(launch)
         self._rivals = {name: self._rig(rival) for name, rival in rivals.items()}
+        self._left_out = set[str]()
+        """Rivals that failed."""
         self._pool = session.baselines
         self._baselines: dict[str, Channel] = {}
         self._host_us: list[float] = []
@@ -105,17 +107,20 @@ class Contest:
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
         bound = self.rig.prepare(tensors, own, sets, more)
         for name, rig in self._rivals.items():
-            with _beside(name):
+            with self._leaving_out(name):
                 rig.prepare(tensors, own, sets, more)
         if wanted := kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             self._baselines, failures = self._pool.of(self.task, self.described, wanted)
             self.unchecked += failures
         contestants: dict[str, Burst] = {"candidate": self._own_burst}
-        contestants |= {name: partial(self._rivals_burst, name) for name in self._rivals}
+        contestants |= {
+            name: partial(self._rivals_burst, name) for name in self._rivals if name not in self._left_out
+        }
         contestants |= {name: partial(self._baselines_burst, name) for name in self._baselines}
         for name, burst in contestants.items():
-            self._warm_up(name, burst)
+            with self._leaving_out(name):
+                self._warm_up(name, burst)
         times = self._interleaved(contestants)
         launch_us = median(t for block in times["candidate"] for t in block)
         self.notes.append(f"the host is {median(self._host_us):.0f} us at a launch")
@@ -161,18 +166,27 @@ class Contest:
         return launch_times(done, count)
 
     def _rivals_burst(self, name: str, count: int) -> list[float]:
-        with _beside(name):
-            done = self._rivals[name].burst(count, cold=self.options.cold)
-            require_joined(done)
-            return launch_times(done, count)
+        done = self._rivals[name].burst(count, cold=self.options.cold)
+        require_joined(done)
+        return launch_times(done, count)
 
     def _baselines_burst(self, name: str, count: int) -> list[float]:
         try:
-            with _beside(name):
-                return launch_times(self._baselines[name].burst(count, cold=self.options.cold), count)
-        except Fault:
+            return launch_times(self._baselines[name].burst(count, cold=self.options.cold), count)
+        except CandidateFault as fault:  # the reference's own process: never held against the candidate
             self._pool.forget(self.described)
-            raise
+            raise Fault("environment", f"the baseline {name} failed", why=fault.message) from fault
+
+    @contextmanager
+    def _leaving_out(self, name: str) -> Iterator[None]:
+        """Around what a contestant does: a rival that fails is left out, and that is said."""
+        try:
+            yield
+        except (CandidateFault, Unsupported) as fault:
+            if name not in self._rivals:
+                raise
+            self._left_out.add(name)
+            self.unchecked.append(f"timing beside {name}: {fault or 'it does not support the full size'}")
 
     def _warm_up(self, name: str, burst: Burst) -> None:
         """Bursts until their medians agree."""
@@ -191,12 +205,15 @@ class Contest:
         order = list(contestants)
         for block in range(self._blocks):
             for name in order if block % 2 == 0 else reversed(order):
-                times[name].append(contestants[name](self._launches))
+                if name in self._left_out:
+                    continue
+                with self._leaving_out(name):
+                    times[name].append(contestants[name](self._launches))
                 if name == "candidate" and (block == 0 or secrets.randbelow(3) == 0):
                     number = secrets.choice(self.rig.order)
                     self._verify(self.rig.given(number), self.rig.delivered(number))
             self._emit("block", {"block": block, "median_us": median(times["candidate"][-1])})
-        return times
+        return {name: found for name, found in times.items() if name not in self._left_out}
 
     def _verify(self, tensors: list[Tensor], got: list[Tensor]) -> None:
         if self.target.random:
@@ -232,17 +249,3 @@ class Contest:
             "launches_per_block": self._launches,
             "rotating_sets": self.rig.rotations,
         }
-
-
-@contextmanager
-def _beside(name: str) -> Iterator[None]:
-    """Around what a rival or a baseline does: never held against the candidate.
-
-    Raises:
-        Fault: it failed.
-    """
-    try:
-        yield
-    except (CandidateFault, Unsupported) as fault:
-        why = str(fault) or "it does not support the full size"
-        raise Fault("environment", f"{name} failed beside the candidate", why=why) from fault

@@ -86,16 +86,54 @@ def test_memory_for_sets_is_shared_with_rivals(
     assert "2 rotating sets instead of 5: device memory" in report["notes"]
 
 
-def test_a_rival_that_does_not_load_or_that_crashes_is_not_held_against_the_candidate(
+def test_a_rival_that_does_not_load_or_that_crashes_is_left_out_and_nobody_elses_fault(
     session: Session, honest: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"no library")
-    for rival in (broken, compiled(tmp_path, "CRASHES")):
-        with pytest.raises(Fault, match="before failed beside the candidate") as raised:
-            measured(session, honest, {"before": rival})
-        assert raised.value.kind == "environment"
-        assert raised.value.why
+    report = measured(session, honest, {"broken": broken, "crashing": compiled(tmp_path, "CRASHES")})
+    assert (report["category"], list(report["blocks"])) == ("correct", ["candidate"])
+    assert [told.partition(":")[0] for told in report["unchecked"][:2]] == [
+        "timing beside broken",
+        "timing beside crashing",
+    ]
+
+
+def test_a_rival_that_fails_in_the_midst_of_the_blocks_has_none(
+    session: Session, honest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bursts = list[str]()
+    whole = Contest._rivals_burst
+
+    def tiring(self: Contest, name: str, count: int) -> list[float]:
+        bursts.append(name)
+        if len(bursts) == 5:
+            raise CandidateFault("hang", "no answer")
+        return whole(self, name, count)
+
+    monkeypatch.setattr(Contest, "_rivals_burst", tiring)
+    report = measured(session, honest, {"before": honest})
+    assert len(bursts) == 5
+    assert {name: len(blocks) for name, blocks in report["blocks"].items()} == {"candidate": 4}
+    assert "timing beside before: no answer" in report["unchecked"]
+
+
+def test_a_baseline_that_fails_is_a_fault_of_the_environment_and_forgotten(
+    session: Session, honest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten = list[Any]()
+
+    class Pool:
+        def of(self, *_: Any) -> tuple[dict[str, Any], list[str]]:
+            return {"eager": SimpleNamespace(burst=lambda count, cold: done(times_us=[0.0] * count))}, []
+
+        def forget(self, target: Any) -> None:
+            forgotten.append(target)
+
+    monkeypatch.setattr(session, "_baselines", Pool())
+    with pytest.raises(Fault, match="the baseline eager failed") as raised:
+        measured(session, honest, {}, replace(QUICK, baselines=("eager",)))
+    assert (raised.value.kind, forgotten) == ("environment", [PROGRAM])
 
 
 def test_a_candidate_that_crashes_is_at_fault_itself(session: Session, honest: Path, tmp_path: Path) -> None:
