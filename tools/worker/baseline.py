@@ -93,7 +93,7 @@ class Baseline:
         """As many sets of inputs as a candidate has, fewer where the device's memory is short."""
         if self.device.type != "cuda":
             return SETS
-        nbytes = sum(t.numel() * t.dtype.itemsize for t in self._values)
+        nbytes = sum(t.nbytes for t in self._values)
         free, _ = torch.cuda.mem_get_info(self.device)
         return max(1, min(SETS, int(MEMORY_SHARE * free / max(1, nbytes))))
 

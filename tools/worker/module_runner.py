@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, received
-from .arena import POISON
+from .abi import BUFFER, NOT_EXPORTED, PARAMETER, POISON, Call, received
+from .arena import bytes_of
 from .cuda_driver import CudaDriver
 from .cupti import Watch
 from .device_clock import Clock, current_stream, evict, evictor, work_left
@@ -142,7 +142,7 @@ class ModuleRunner(ModuleCalls):
         # Each set's inputs come ahead of its own launch: what is computed ahead of that, is from poison.
         coming = [[tensor.clone() for tensor in tensors] for tensors in inputs] if cold else []
         for tensor in (tensor for tensors in inputs for tensor in (tensors if cold else ())):
-            tensor.view(-1).view(torch.uint8).fill_(POISON)
+            bytes_of(tensor).fill_(POISON)
         for _ in range(1 if cold else QUEUE_FILLS):
             evict(self.device)
         for launch in range(count):

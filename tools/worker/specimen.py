@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from . import abi
-from .arena import Slot
+from .arena import Slot, bytes_of
 from .examination import border_of
 from .rig import FLAGS, placed
 from .session import Emit, Json, Session
@@ -59,12 +59,12 @@ def _small(task: Task) -> str:
 
 
 def _placed(name: str, flags: int, offset: int, like: torch.Tensor) -> abi.Placed:
-    return placed(name, flags, Slot(name, offset, like.numel() * like.dtype.itemsize), like)
+    return placed(name, flags, Slot(name, offset, like.nbytes), like)
 
 
 def _kept(tensor: torch.Tensor) -> bytearray:
     """The tensor's first bytes."""
-    flat = tensor.detach().contiguous().view(-1).view(torch.uint8)[:KEPT_BYTES]
+    flat = bytes_of(tensor.detach())[:KEPT_BYTES]
     room = bytearray(flat.numel())
     if room:
         torch.frombuffer(room, dtype=torch.uint8).copy_(flat)

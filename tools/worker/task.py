@@ -167,7 +167,7 @@ class Task:
             "kwargs": {},
             "outputs": specs,
             "source": where,
-            "bytes_moved": float(sum(t.numel() * t.element_size() for t in (*leaves, *results))),
+            "bytes_moved": float(sum(t.nbytes for t in (*leaves, *results))),
         }
         picks = [
             {

@@ -39,6 +39,6 @@ def affordable(target: Target, tensors: Sequence[Tensor], own: Sequence[Tensor],
     if device.type != "cuda":
         return 1 << 30
     inputs = [t for t, slot in zip(tensors, target.inputs, strict=True) if slot.kind == "activation"]
-    nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own, *own))
+    nbytes = sum(t.nbytes for t in (*inputs, *inputs, *inputs, *own, *own))
     free, _ = torch.cuda.mem_get_info(device)
     return int(MEMORY_SHARE * free / max(1, nbytes))
