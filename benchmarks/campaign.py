@@ -92,28 +92,15 @@ STEPS = (
     Step("experts", 120.0, (*PYTEST, "tests/agents/engine/test_recorded_experts.py")),
     _power(3),
     Step("sanitizer", 100.0, ("benchmarks/gpu_sanitizer.py", "--logs", "{keep}/sanitizer"), "gpu_sanitizer"),
-    Step(
-        "adversarial", 60.0, ("-m", "benchmarks.adversarial", "--kernelbench", "{kernelbench}"), "adversarial"
-    ),
+    Step("adversarial", 60.0, ("-m", "benchmarks.adversarial", *OF_KERNELBENCH), "adversarial"),
     _power(4),
     Step("diseases", 200.0, ("benchmarks/diseases.py", "--record", "{keep}/diseases"), "diseases"),
-    Step(
-        "verdict",
-        150.0,
-        ("benchmarks/edit_to_verdict.py", "--kernelbench", "{kernelbench}"),
-        "edit_to_verdict",
-    ),
+    Step("verdict", 150.0, ("benchmarks/edit_to_verdict.py", *OF_KERNELBENCH), "edit_to_verdict"),
     Step(
         "kernelbench",
         400.0,
         (
-            *(
-                "benchmarks/kernelbench_tasks.py",
-                "--kernelbench",
-                "{kernelbench}",
-                "--out",
-                "{keep}/kernelbench",
-            ),
+            *("benchmarks/kernelbench_tasks.py", *OF_KERNELBENCH, "--out", "{keep}/kernelbench"),
             *("--device", "cuda", "--iterations", "2", "--timeout", "150", "--budget", "380"),
         ),
         "kernelbench",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
-from stitch_tui.tools.worker.checking import border_of
+from stitch_tui.tools.worker.examination import border_of
 from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.numerics import kernelbench_rule
 from stitch_tui.tools.worker.rig import Rig

@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, ReferenceFault, StitchError, UsageError
 from stitch_tui.tools.judge_end import ended_because, error_of, frame, last_line
@@ -211,9 +211,7 @@ class Judge:
             line = b""
         if not line.endswith(b"\n"):
             await self._end(await self._cause())
-        try:
-            message: Json = json.loads(line)
-        except ValueError:
+        if (message := message_of(line)) is None:
             await self._end(ReferenceFault("the reference wrote into the judge's connection"))
         return message
 
@@ -233,7 +231,7 @@ class Judge:
             memory_limit=self.memory_limit,
         )
 
-    async def _end(self, error: StitchError) -> Any:
+    async def _end(self, error: StitchError) -> NoReturn:
         self._dead = error
         await self._kill_all()
         raise error
@@ -282,3 +280,13 @@ class Judge:
                 signal_group(self._process.pid, signal.SIGKILL)
                 return
             await asyncio.sleep(_WATCH_S)
+
+
+def message_of(line: bytes) -> Json | None:
+    """What a judge says in a line; None for what no judge writes."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    known = isinstance(message, dict) and ("event" in message or "result" in message or "error" in message)
+    return message if known else None

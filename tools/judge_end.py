@@ -13,6 +13,7 @@ from stitch_tui.tools.errors import (
     StitchError,
     UsageError,
 )
+from stitch_tui.tools.worker.runner_end import signal_name
 
 _ERRORS: dict[str, type[StitchError]] = {
     "reference": ReferenceFault,
@@ -52,7 +53,7 @@ def ended_because(
         return ReferenceFault(f"{what} during {during}" if during else what, where=where, why=why)
     if -code == signal.SIGKILL:
         return JudgeKilled("the reference was killed", why="out of memory, most likely")
-    return ReferenceFault(f"the reference crashed ({signal.Signals(-code).name})", where=where)
+    return ReferenceFault(f"the reference crashed ({signal_name(-code)})", where=where)
 
 
 def frame(log: str, project: Path) -> str:

@@ -161,9 +161,12 @@ async def _timed(bench: Bench, graph: Graph, folder: Path) -> list[Row]:
         ("again", "a kernel against itself", "not distinguishable"),
         ("slower", "a kernel against a slower one", "faster"),
     ):
-        found = speedup(medians(report["blocks"][rival]), own)
-        words = f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}], {found.verdict}"
-        rows.append(Row("timing", name, words, found.verdict == wanted, time.monotonic() - started))
+        words, good = "; ".join(report["unchecked"]), False
+        if rival in report["blocks"]:
+            found = speedup(medians(report["blocks"][rival]), own)
+            words = f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}], {found.verdict}"
+            good = found.verdict == wanted
+        rows.append(Row("timing", name, words, good, time.monotonic() - started))
     return rows
 
 

@@ -23,8 +23,9 @@ from stitch_tui.tools.timing import medians, speedup
 from stitch_tui.tools.toolkit import find_toolkit
 from stitch_tui.tools.verdict import Verdict
 from stitch_tui.tools.verification import Bench, Cuda, verify_program, verify_region
-from stitch_tui.tools.worker.checking import Trials, examine
+from stitch_tui.tools.worker.checking import examine
 from stitch_tui.tools.worker.launch import Launch
+from stitch_tui.tools.worker.report import Trials
 from stitch_tui.tools.worker.slots import Slot
 
 from .table import Case, Run

@@ -14,8 +14,9 @@ import torch
 from stitch_tui.tools.decorative import emptied, uses_library
 from stitch_tui.tools.emulator import Emulator, Mode
 from stitch_tui.tools.screen import screen_source
-from stitch_tui.tools.worker.checking import Trials, examine
+from stitch_tui.tools.worker.checking import examine
 from stitch_tui.tools.worker.launch import Launch
+from stitch_tui.tools.worker.report import Trials
 from stitch_tui.tools.worker.slots import Slot
 from tests.hacks.judging import Court, LinearAndSums
 

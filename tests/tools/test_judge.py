@@ -13,7 +13,7 @@ import pytest
 
 from stitch_tui.tools import reference
 from stitch_tui.tools.errors import EnvironmentFault, ReferenceFault, StitchError, UsageError
-from stitch_tui.tools.judge import Judge
+from stitch_tui.tools.judge import Judge, message_of
 from stitch_tui.tools.memory import session_members
 from stitch_tui.tools.reference import ReferenceOptions, ReferenceSummary, open_reference
 
@@ -256,6 +256,28 @@ def test_a_reference_that_exits_is_named(tmp_path: Path) -> None:
         error.what == "the reference ended the process (exit code 0) during one forward pass of the reference"
     )
     assert error.why == "so long"
+
+
+MEDDLING = """
+def meddle():
+    for fd in range(3, 64):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, b"[1]\\n")
+"""
+
+
+def test_a_reference_that_writes_into_the_judges_connection_is_named(tmp_path: Path) -> None:
+    source = "import contextlib, stat\n" + MEDDLING + forward("meddle(); return x")
+    error, _ = asyncio.run(death_of(tmp_path, source))
+    assert isinstance(error, ReferenceFault)
+    assert error.what == "the reference wrote into the judge's connection"
+
+
+@pytest.mark.parametrize("line", [b"", b"\xff", b"3", b"[1]", b"{}", b'{"id": 1}', b"[" * 100_000])
+def test_a_line_that_no_judge_writes_is_no_message(line: bytes) -> None:
+    assert message_of(line) is None
+    assert message_of(b'{"id": 1, "result": null}') == {"id": 1, "result": None}
 
 
 def test_a_crash_is_named_with_its_line(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ Current thread 0x1 (most recent call first):
         (0, "", 0, ReferenceFault, "ended the process (exit code 0)"),
         (-9, "check", 0, JudgeKilled, "was killed"),
         (-11, "check", 0, ReferenceFault, "crashed (SIGSEGV)"),
+        (-40, "check", 0, ReferenceFault, "crashed (signal 40)"),
     ],
 )
 def test_each_way_to_end_has_its_name(

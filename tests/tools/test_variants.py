@@ -13,7 +13,7 @@ from stitch_tui.tools.worker.program_target import ProgramTarget
 from stitch_tui.tools.worker.reference import Options, Reference, called_on
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.template import tensor_leaves
-from stitch_tui.tools.worker.variants import given
+from stitch_tui.tools.worker.variants import Variant, given
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
@@ -45,6 +45,12 @@ def get_inputs():
 """
 
 
+def returned(variant: Variant) -> list[list[int]]:
+    """Shapes of the results, as the variant's graph says."""
+    exported = variant.exported
+    return [exported.spec(value)["shape"] for value in exported.graph["outputs"]]
+
+
 def test_the_batch_changes_and_the_features_that_meet_weights_do_not(tmp_path: Path) -> None:
     task = open_task(tmp_path, LINEAR)
     assert confirmed(task) == {
@@ -56,11 +62,10 @@ def test_the_batch_changes_and_the_features_that_meet_weights_do_not(tmp_path: P
     }
     for name, variant in task.variants.items():
         target = ProgramTarget(task)
-        inputs, outputs = target.specs(name)
         drawn = target.draw(name, 3)
-        assert [tuple(t.shape) for t in drawn] == [spec.shape for spec in inputs]
+        assert list(drawn[0].shape) == variant.inputs[0]["shape"]
         own, wide = (target.evaluate(drawn, precision, name) for precision in ("own", "f64"))
-        assert [tuple(t.shape) for t in own] == [spec.shape for spec in outputs]
+        assert [list(t.shape) for t in own] == returned(variant)
         torch.testing.assert_close(own[0].double(), wide[0], rtol=1e-5, atol=1e-6)
         assert variant.exported.skeleton == task.full.exported.skeleton
 
@@ -189,7 +194,8 @@ def test_an_opaque_reference_has_variants_too(tmp_path: Path) -> None:
     assert list(task.variants) == ["full", "small_odd", "ones", "small_even", "medium"]
     target = ProgramTarget(task)
     for name in task.variants:
-        assert target.evaluate(target.draw(name, 1), "own", name)[0].shape == target.specs(name)[1][0].shape
+        (result,) = target.evaluate(target.draw(name, 1), "own", name)
+        assert [list(result.shape)] == returned(task.variant(name))
 
 
 def test_inputs_are_made_on_the_device_where_their_function_allows_it() -> None:

@@ -82,10 +82,10 @@ async def _read(nsys: Path, report: Path, database: Path, steps: "_Steps") -> Sp
         return read_database(database)
     except Unreadable as reason:
         stats = [str(nsys), "stats", "--force-export=true", "--format", "csv", "--output", "-"]
-        device, calls = [
-            await steps.printed([*stats, "--report", name, str(report)]) for name in (DEVICE, CALLS)
-        ]
         try:
+            device, calls = [
+                await steps.printed([*stats, "--report", name, str(report)]) for name in (DEVICE, CALLS)
+            ]
             return read_stats(device, calls)
         except Unreadable:
             raise reason from None

@@ -34,7 +34,7 @@ def read_database(path: Path) -> Spans:
                 ],
                 calls=list(_calls(database, names)) if _RUNTIME in tables else [],
             )
-    except (sqlite3.Error, OSError, TypeError, ValueError) as error:
+    except (sqlite3.Error, ArithmeticError, OSError, TypeError, ValueError) as error:
         raise Unreadable(f"nsys's export cannot be read: {error}") from error
 
 

@@ -1,5 +1,6 @@
 """A trace as spans on one clock, and what they say together: busy device, gaps, launches, copies."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -13,7 +14,11 @@ LAUNCHING = ("cudaLaunch", "cudaGraphLaunch", "cuLaunch", "cuGraphLaunch")
 
 @dataclass(frozen=True)
 class Span:
-    """Something that host or device did: nanoseconds on the trace's clock."""
+    """Something that host or device did: nanoseconds on the trace's clock.
+
+    Raises:
+        ValueError: it has no such times, or ends before it begins.
+    """
 
     name: str
     start_ns: float
@@ -23,6 +28,10 @@ class Span:
     nbytes: int = 0
     range: str = ""
     """Of a kernel: the innermost NVTX range that it was launched in."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.start_ns) and self.start_ns <= self.end_ns < math.inf):
+            raise ValueError(f"{self.name} is from {self.start_ns} to {self.end_ns} ns")
 
     @property
     def us(self) -> float:

@@ -13,6 +13,8 @@ IMPORTS = "STITCH_IMPORTS"
 IN_REFERENCE = "in_reference"
 """What a runner says instead of a category: the text beside the module raised, not the module's own."""
 PARAMETER, BUFFER = 1, 2
+POISON = 0xFF
+"""A byte: a NaN in every floating type, -1 in every integer type."""
 OK, CUDA_ERROR, UNSUPPORTED_SHAPE, BAD_CALL = range(4)
 NOT_EXPORTED = -1
 """What a runner returns for an optional verb that the candidate does not have."""

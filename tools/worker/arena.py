@@ -13,6 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .abi import POISON
 from .cuda_driver import CudaDriver, CudaDriverError
 
 ALIGNMENT = 256
@@ -22,8 +23,6 @@ _GUARD_LOW, _GUARD_KINDS, _GUARD_HIGH = 0xF1, 14, 0xFF
 result (a small number would hide).  They differ from the poison, so that copied poison shows as a write,
 and from each other: arithmetic keeps a NaN's bits, and a NaN that was read in one guard zone must not
 look untouched when it is written into another."""
-POISON = 0xFF
-"""A NaN in every floating type, -1 in every integer type."""
 DEVICE_PAGE_BYTES = 2 << 20
 """What a device allocation is rounded up to.  Another process maps a block of whole pages by pages, any other
 by pieces of 64 KiB: kernels that stream through such a block take twice as long (measured on an H200: 255 us
@@ -168,6 +167,16 @@ def view(arena: Arena, slot: Slot, dtype: torch.dtype, shape: tuple[int, ...]) -
     if count == 0:
         return torch.empty(shape, dtype=dtype, device=arena.memory.device)
     return arena.memory[slot.offset : slot.offset + count * dtype.itemsize].view(dtype).reshape(shape)
+
+
+def bytes_of(tensor: Tensor) -> Tensor:
+    """Its elements as bytes, one after another; a view where it is contiguous."""
+    return tensor.contiguous().view(-1).view(torch.uint8)
+
+
+def same_bytes(one: Tensor, other: Tensor) -> bool:
+    """Equal bit for bit, NaNs too, wherever they lie."""
+    return one.numel() == 0 or torch.equal(bytes_of(one), bytes_of(other).to(one.device))
 
 
 def poison(arena: Arena, slot: Slot) -> None:

@@ -91,6 +91,7 @@ def _hook(
     even those of `builtins`."""
     events, direct_events, file_events = dict(EVENTS), _DIRECT, _FILES
     here, stdlib, own_folder = str(Path(__file__).parent), (*_STDLIB, "<frozen"), f"/proc/{os.getpid()}/"
+    inside = tuple(f"{folder}/" for folder in allowed)
     frames, give_frames, symbols, compilers = FRAMES, GIVE_FRAMES, SYMBOLS, COMPILERS
     process_files, others_files, most = PROCESS_FILES, OTHERS_FILES, _MOST
     get_frame, realpath, fsdecode = sys._getframe, os.path.realpath, os.fsdecode
@@ -137,7 +138,7 @@ def _hook(
                 own = path.removeprefix(own_folder)
                 return own.split("/")[0] in process_files or own.endswith("/mem")
             return path.rpartition("/")[2] not in others_files
-        return path != "" and (path in reference or not path.startswith(allowed))
+        return path != "" and (path in reference or not (path in allowed or path.startswith(inside)))
 
     def opened(arguments: tuple[Any, ...]) -> str:
         """The file that is opened; empty for a descriptor or a database in memory."""

@@ -25,6 +25,7 @@ from .region_target import RegionTarget
 from .samples import FILLS_AHEAD, SETS
 from .target import target_of
 from .task import Task
+from .variants import FULL
 
 _PR_SET_PDEATHSIG = 1
 MEMORY_SHARE = 0.04
@@ -77,7 +78,7 @@ class Baseline:
         task = Task(Reference.open(options))
         self.device = task.reference.device
         target = target_of(task, description["target"])
-        drawn = [t.detach().contiguous() for t in target.draw("full", description["seed"])]
+        drawn = [t.detach().contiguous() for t in target.draw(FULL, description["seed"])]
         moving = [place for place, slot in enumerate(target.inputs) if slot.kind == "activation"]
         self._values = [drawn[place].clone() for place in moving]
         draws = [self._copied(drawn, moving) for _ in range(self._affordable())]
@@ -92,7 +93,7 @@ class Baseline:
         """As many sets of inputs as a candidate has, fewer where the device's memory is short."""
         if self.device.type != "cuda":
             return SETS
-        nbytes = sum(t.numel() * t.dtype.itemsize for t in self._values)
+        nbytes = sum(t.nbytes for t in self._values)
         free, _ = torch.cuda.mem_get_info(self.device)
         return max(1, min(SETS, int(MEMORY_SHARE * free / max(1, nbytes))))
 

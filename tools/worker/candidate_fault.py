@@ -2,6 +2,13 @@
 
 from typing import Any
 
+CATEGORIES = {
+    *("build_error", "link_error", "no_kernel_image", "launch_error", "illegal_access", "out_of_bounds"),
+    *("misaligned", "race", "barrier", "uninitialised", "hang", "host_timeout", "out_of_memory_gpu"),
+    *("out_of_memory_host", "unsupported", "shape", "dtype", "nonfinite", "numerics", "hack_suspected"),
+    "environment",
+}
+"""The values of `verdict.Category`, without ``correct``."""
 CUDA_CATEGORIES = {
     2: "out_of_memory_gpu",
     200: "no_kernel_image",

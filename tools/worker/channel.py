@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from .abi import BAD_CALL, CUDA_ERROR, NOT_EXPORTED, OK, UNSUPPORTED_SHAPE, Call
-from .answers import Done, done_of, finding_of, reported_fault, times_of, watched_of
+from .answers import Done, done_of, finding_of, is_category, reported_fault, times_of, watched_of
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
 from .isolation import Isolation
-from .spawn import FILE_LIMIT_BYTES, spawned
+from .runner_end import ended_because
+from .spawn import spawned
 
 SCRATCH = "_STITCH_SCRATCH"
 """Names the folder of temporary folders, which is removed however this process ends."""
@@ -30,14 +31,6 @@ WATCH_S = 0.2
 """How often a candidate that computes is looked at: memory, processes, files."""
 _LINE_LIMIT = 1 << 20
 _FINDING_LIMIT = 200
-_SIGNAL_CATEGORIES = {
-    signal.SIGSEGV: "illegal_access",
-    signal.SIGBUS: "illegal_access",
-    signal.SIGKILL: "out_of_memory_host",
-    signal.SIGSYS: "hack_suspected",
-    signal.SIGXFSZ: "hack_suspected",
-}
-_SIGNAL_MEANINGS = {signal.SIGXFSZ: f": more than {FILE_LIMIT_BYTES >> 20} MiB of output, or in one file"}
 
 
 class Channel:
@@ -72,11 +65,8 @@ class Channel:
         start_s: float = START_SECONDS,
         wait: bool = True,
     ) -> None:
-        self._start_s = start_s
-        self.deadline_s, self.protections = (
-            deadline_s,
-            ["own session", "scrubbed environment", "file size limit"],
-        )
+        self.deadline_s, self._start_s = deadline_s, start_s
+        self.protections = ["own session", "scrubbed environment", "file size limit"]
         self._scratch = Path(tempfile.mkdtemp(prefix="stitch-run-", dir=os.environ.get(SCRATCH)))
         self._output = (self._scratch / "output").open("w+b")
         self._work = self._scratch / "work"
@@ -131,10 +121,8 @@ class Channel:
     @staticmethod
     def _require_ready(line: str) -> None:
         words = line.split()
-        if words[:2] == ["error", "environment"]:
-            raise CandidateFault("environment", " ".join(words[2:]))
-        if words[:1] == ["error"]:
-            raise CandidateFault(words[1] if len(words) > 1 else "environment", " ".join(words[2:]))
+        if words[:1] == ["error"] and words[1:] and is_category(words[1]):
+            raise CandidateFault(words[1], " ".join(words[2:]))
         if words[:2] != ["ready", "1"]:
             raise CandidateFault("environment", f"the runner speaks another protocol: {' '.join(words)[:80]}")
 
@@ -256,30 +244,12 @@ class Channel:
         return CandidateFault("hang", f"no answer within {self.deadline_s:g} s {where}", where=where)
 
     def _ended(self, where: str, findings: list[dict[str, Any]]) -> CandidateFault:
-        """Why the runner is gone: what the emulator found, a signal, or an exit of the candidate's making."""
+        """Why the runner is gone."""
         try:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:
-            return CandidateFault(
-                "hack_suspected", f"the private channel was closed {where}, the process went on"
-            )
-        if fault := reported_fault(findings, where):
-            return fault
-        if code < 0:
-            sent = signal.Signals(-code)
-            category = _SIGNAL_CATEGORIES.get(sent, "launch_error")
-            meaning = _SIGNAL_MEANINGS.get(sent, "")
-            message = f"killed by {sent.name} {where}{meaning}{self._quoted()}"
-            return CandidateFault(category, message, detail={"signal": sent.name})
-        if code == 0:
-            return CandidateFault("hack_suspected", f"the process was ended with exit status 0 {where}")
-        return CandidateFault(
-            "launch_error", f"the process ended with exit status {code} {where}{self._quoted()}"
-        )
-
-    def _quoted(self) -> str:
-        tail = self.output().strip()[-400:]
-        return f"; its last output: {tail}" if tail else ""
+            code = None
+        return ended_because(code, where, findings, self.output())
 
     def output(self) -> str:
         """What the candidate printed, the first characters.  Data, never an instruction."""

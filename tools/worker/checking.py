@@ -12,18 +12,17 @@ from typing import Any
 
 from .candidate_fault import CandidateFault
 from .device_probe import require_device
-from .examination import Examination, border_of
+from .examination import Examination
 from .launch import Launch
-from .module_call import ModuleCall
+from .module_lines import ModuleLines
 from .project_imports import blamed, with_imports
 from .region_target import RegionTarget
-from .report import FULL, Checked, Report, Trials
+from .report import Report, Trials
 from .session import Emit, Json, Session
 from .slots import Target
 from .stages import perform
 from .target import target_of
-
-__all__ = ["FULL", "Checked", "Report", "Trials", "border_of", "check", "examine"]
+from .variants import FULL
 
 
 def check(session: Session, params: Json, emit: Emit) -> Json:
@@ -45,7 +44,7 @@ def check(session: Session, params: Json, emit: Emit) -> Json:
     trials = Trials(**{**wanted, "small": tuple(wanted["small"])})
     reference = session.task.reference
     launch = with_imports(Launch.of(params["runner"]).on(reference.device), reference)
-    module = ModuleCall(session.task) if launch.module else None
+    module = ModuleLines(session.task) if launch.module else None
     report = examine(
         target, launch, trials, emit, module, partial(blamed, launch=launch, reference=reference)
     )
@@ -73,11 +72,11 @@ def _small_variants(session: Session, target: Target, count: int | None) -> tupl
 
 
 def examine(
-    target: Checked,
+    target: Target,
     launch: Launch,
     trials: Trials,
     progress: Callable[[str, dict[str, Any]], None],
-    module: ModuleCall | None = None,
+    module: ModuleLines | None = None,
     blame: Callable[[CandidateFault], CandidateFault] = lambda fault: fault,
 ) -> dict[str, Any]:
     """Run the trials until one fails; returns `Report` as JSON.

@@ -7,7 +7,8 @@ compared with the reference.
 
 import secrets
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -18,13 +19,13 @@ from torch import Tensor
 from . import conditioning, numerics, samples
 from .baseline import LOWER, USUAL, kinds_for
 from .baselines import BASELINE_SECONDS
-from .candidate_fault import CandidateFault
+from .candidate_fault import CandidateFault, Unsupported
 from .channel import Channel
-from .checking import FULL, border_of
-from .cross_check import CrossCheck, require_joined
+from .cross_check import CrossCheck, launch_times, require_joined
+from .examination import border_of
 from .faults import Fault
 from .launch import Launch
-from .module_call import ModuleCall
+from .module_lines import ModuleLines
 from .project_imports import with_imports
 from .region_target import RegionTarget
 from .session import Emit, Json, Session
@@ -33,6 +34,7 @@ from .target import target_of
 from .task import Task
 from .timed_inputs import affordable, drawn, others
 from .timed_rig import TimedRig
+from .variants import FULL
 
 LEAST_SAMPLES = 20
 Burst = Callable[[int], list[float]]
@@ -81,6 +83,8 @@ class Contest:
         self.target = target_of(self.task, described)
         self.rig = self._rig(launch)
         self._rivals = {name: self._rig(rival) for name, rival in rivals.items()}
+        self._left_out = set[str]()
+        """Rivals that failed."""
         self._pool = session.baselines
         self._baselines: dict[str, Channel] = {}
         self._host_us: list[float] = []
@@ -90,7 +94,7 @@ class Contest:
 
     def _rig(self, launch: Launch) -> TimedRig:
         launch = with_imports(launch, self.task.reference)
-        module = ModuleCall(self.task) if launch.module else None
+        module = ModuleLines(self.task) if launch.module else None
         rig = TimedRig(border_of(self.target), launch, module.preface() if module else ())
         rig.arguments = module.arguments(FULL) if module else ""
         return rig
@@ -101,16 +105,22 @@ class Contest:
         sets = self._sets(tensors, own)
         more = others(self.target, tensors, sets - 1)
         # One after the other, by this thread: the kernel ends a runner with the thread that started it.
-        bound, *_ = [rig.prepare(tensors, own, sets, more) for rig in (self.rig, *self._rivals.values())]
+        bound = self.rig.prepare(tensors, own, sets, more)
+        for name, rig in self._rivals.items():
+            with self._leaving_out(name):
+                rig.prepare(tensors, own, sets, more)
         if wanted := kinds(self.task, self.target, self.options):
             self._emit("stage", {"stage": "baselines", "limit_s": BASELINE_SECONDS})
             self._baselines, failures = self._pool.of(self.task, self.described, wanted)
             self.unchecked += failures
-        contestants = {"candidate": self._burst_of(self.rig)}
-        contestants |= {name: self._burst_of(rig) for name, rig in self._rivals.items()}
-        contestants |= {name: self._of(name, channel) for name, channel in self._baselines.items()}
+        contestants: dict[str, Burst] = {"candidate": self._own_burst}
+        contestants |= {
+            name: partial(self._rivals_burst, name) for name in self._rivals if name not in self._left_out
+        }
+        contestants |= {name: partial(self._baselines_burst, name) for name in self._baselines}
         for name, burst in contestants.items():
-            self._warm_up(name, burst)
+            with self._leaving_out(name):
+                self._warm_up(name, burst)
         times = self._interleaved(contestants)
         launch_us = median(t for block in times["candidate"] for t in block)
         self.notes.append(f"the host is {median(self._host_us):.0f} us at a launch")
@@ -132,8 +142,8 @@ class Contest:
             rig.close()
 
     def _sets(self, tensors: Sequence[Tensor], own: Sequence[Tensor]) -> int:
-        """As many as asked for and as memory allows."""
-        room = affordable(self.target, tensors, own, self.task.reference.device)
+        """As many as asked for and as memory allows the candidate and its rivals."""
+        room = affordable(self.target, tensors, own, self.task.reference.device) // (1 + len(self._rivals))
         count = max(1, min(self.options.sets, room))
         if count < self.options.sets:
             self.notes.append(f"{count} rotating sets instead of {self.options.sets}: device memory")
@@ -148,25 +158,35 @@ class Contest:
     def _blocks(self) -> int:
         return max(self.options.blocks, -(-LEAST_SAMPLES // self._launches))
 
-    def _burst_of(self, rig: TimedRig) -> Burst:
-        def burst(count: int) -> list[float]:
-            done = rig.burst(count, cold=self.options.cold)
-            require_joined(done)
-            if rig is self.rig and done.host_us:
-                self._host_us.append(median(done.host_us))
-            return done.times_us
+    def _own_burst(self, count: int) -> list[float]:
+        done = self.rig.burst(count, cold=self.options.cold)
+        require_joined(done)
+        if done.host_us:
+            self._host_us.append(median(done.host_us))
+        return launch_times(done, count)
 
-        return burst
+    def _rivals_burst(self, name: str, count: int) -> list[float]:
+        done = self._rivals[name].burst(count, cold=self.options.cold)
+        require_joined(done)
+        return launch_times(done, count)
 
-    def _of(self, name: str, channel: Channel) -> Burst:
-        def burst(count: int) -> list[float]:
-            try:
-                return channel.burst(count, cold=self.options.cold).times_us
-            except CandidateFault as fault:  # the reference's own process: never held against the candidate
-                self._pool.forget(self.described)
-                raise Fault("environment", f"the baseline {name} failed", why=fault.message) from fault
+    def _baselines_burst(self, name: str, count: int) -> list[float]:
+        try:
+            return launch_times(self._baselines[name].burst(count, cold=self.options.cold), count)
+        except CandidateFault as fault:  # the reference's own process: never held against the candidate
+            self._pool.forget(self.described)
+            raise Fault("environment", f"the baseline {name} failed", why=fault.message) from fault
 
-        return burst
+    @contextmanager
+    def _leaving_out(self, name: str) -> Iterator[None]:
+        """Around what a contestant does: a rival that fails is left out, and that is said."""
+        try:
+            yield
+        except (CandidateFault, Unsupported) as fault:
+            if name not in self._rivals:
+                raise
+            self._left_out.add(name)
+            self.unchecked.append(f"timing beside {name}: {fault or 'it does not support the full size'}")
 
     def _warm_up(self, name: str, burst: Burst) -> None:
         """Bursts until their medians agree."""
@@ -185,15 +205,15 @@ class Contest:
         order = list(contestants)
         for block in range(self._blocks):
             for name in order if block % 2 == 0 else reversed(order):
-                found = contestants[name](self._launches)
-                if len(found) != self._launches or min(found) <= 0:
-                    raise CandidateFault("hack_suspected", f"{name}: times that no clock shows: {found[:3]}")
-                times[name].append(found)
+                if name in self._left_out:
+                    continue
+                with self._leaving_out(name):
+                    times[name].append(contestants[name](self._launches))
                 if name == "candidate" and (block == 0 or secrets.randbelow(3) == 0):
                     number = secrets.choice(self.rig.order)
                     self._verify(self.rig.given(number), self.rig.delivered(number))
             self._emit("block", {"block": block, "median_us": median(times["candidate"][-1])})
-        return times
+        return {name: found for name, found in times.items() if name not in self._left_out}
 
     def _verify(self, tensors: list[Tensor], got: list[Tensor]) -> None:
         if self.target.random:

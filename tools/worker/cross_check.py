@@ -1,5 +1,6 @@
 """Event times held against two other clocks: the judge's around bursts, and CUPTI's record of the device."""
 
+import math
 from statistics import median
 
 from .answers import Done
@@ -35,6 +36,17 @@ def require_joined(done: Done) -> None:
             f"work on another stream went on for {left_us:.0f} us after the call's own had ended",
             where="a timed burst",
         )
+
+
+def launch_times(done: Done, count: int) -> list[float]:
+    """Microseconds of each of a burst's `count` launches.
+
+    Raises:
+        CandidateFault: some launch has no time.
+    """
+    if len(done.times_us) != count or not all(0 < time < math.inf for time in done.times_us):
+        raise CandidateFault("hack_suspected", f"times that no clock shows: {done.times_us[:3]}")
+    return done.times_us
 
 
 def apart(seen_us: float, event_us: float) -> bool:

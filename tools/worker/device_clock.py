@@ -1,5 +1,6 @@
 """Event times and cold caches, in a process with torch."""
 
+import time
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -25,6 +26,31 @@ def evict(device: torch.device, fills: int = 1) -> None:
 def evictor(device: torch.device) -> Callable[[], object]:
     """`evict` as a call that looks up no name."""
     return _flush_block(device).zero_ if device.type == "cuda" else _on_no_device
+
+
+def current_stream(device: torch.device) -> Callable[[], int]:
+    """What says which stream is current, as CUDA numbers it; it looks up no name."""
+    if device.type != "cuda":
+        return int
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return partial(torch._C._cuda_getCurrentRawStream, index)
+
+
+def work_left(device: torch.device) -> Callable[[], float]:
+    """What waits for the stream that is current now, whichever is by then, and says for how many microseconds
+    other streams work on after it."""
+    if device.type != "cuda":
+        return float
+    now, own, all_streams = time.perf_counter, torch.cuda.current_stream(device), torch.cuda.synchronize
+    wait = own.synchronize
+
+    def left_us() -> float:
+        wait()
+        began = now()
+        all_streams(device)
+        return (now() - began) * 1e6
+
+    return left_us
 
 
 _record: Any = getattr(torch._C._CudaEventBase, "record", None)

@@ -12,11 +12,12 @@ from . import conditioning, downgrade, numerics
 from .candidate_fault import CandidateFault
 from .distributions import EXACT, REPAIRED, TASK
 from .launch import Launch
-from .module_call import ModuleCall
+from .module_lines import ModuleLines
 from .reference import seed_everything
-from .report import FULL, LARGEST, Checked, Report, Trials
+from .report import LARGEST, Report, Trials
 from .rig import Border, Rig
-from .slots import Slot
+from .slots import Slot, Target
+from .variants import FULL
 
 LATE = "the results were written after the call had returned: work that nobody waits for, nor times"
 TELLING = (TASK, REPAIRED, EXACT)
@@ -25,7 +26,7 @@ DOWNGRADE_ERROR = 0.3
 """Relative error above which no lower precision explains a result."""
 
 
-def border_of(target: Checked) -> Border:
+def border_of(target: Target) -> Border:
     """The target's slots as a call's border; state goes by its name in ``state_dict``."""
     return Border(
         inputs=tuple(_name(slot) for slot in target.inputs),
@@ -46,11 +47,11 @@ class Examination:
 
     def __init__(
         self,
-        target: Checked,
+        target: Target,
         launch: Launch,
         trials: Trials,
         progress: Callable[[str, dict[str, Any]], None],
-        module: ModuleCall | None,
+        module: ModuleLines | None,
     ) -> None:
         self.target, self.trials, self._progress, self.module = target, trials, progress, module
         self.border = border_of(target)

@@ -6,10 +6,9 @@ work that the call's stream does not wait for comes too late.  No torch.
 
 from collections.abc import Sequence
 
-from .abi import BUFFER, PARAMETER, Call
+from .abi import BUFFER, PARAMETER, POISON, Call
 from .cuda_driver import CudaDriver
 
-POISON = 0xFF
 SHARE = 0.25
 """Of the free device memory: tensors that would need more are left where they are."""
 

@@ -44,7 +44,7 @@ def open_(session: Session, params: Json, emit: Emit) -> Json:
         ],
         "outputs": [encode_spec(output) for output in task.first.outputs],
         "parameters": sum(value.numel() for value in reference.parameters.values()),
-        "parameter_bytes": sum(v.numel() * v.element_size() for v in reference.parameters.values()),
+        "parameter_bytes": sum(v.nbytes for v in reference.parameters.values()),
         "mutated_buffers": task.first.mutated,
         "flags": reference.set_flags(),
         "environment": _environment(reference.device),

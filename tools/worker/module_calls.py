@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .abi import BUFFER, PARAMETER, Call, Placed
-from .arena import POISON, DeviceBlock
+from .abi import BUFFER, PARAMETER, POISON, Call, Placed
+from .arena import DeviceBlock, bytes_of, same_bytes
 from .cuda_driver import CudaDriver
 from .device_clock import Clock, evict
 from .encoding import DTYPES
@@ -130,7 +130,7 @@ class ModuleCalls:
         # Kept until the next call: memory that comes free here could be the candidate's next result.
         self._held = held = [tensor.clone() for tensor in inputs]
         for tensor in inputs:
-            tensor.view(-1).view(torch.uint8).fill_(POISON)
+            bytes_of(tensor).fill_(POISON)
         torch.cuda.current_stream().synchronize()
         evict(self.device, QUEUE_FILLS)
         for tensor, values in zip(inputs, held, strict=True):
@@ -183,12 +183,6 @@ def require_own(changed: Callable[[], str]) -> None:
     """Raise when the runner is not what it was: first of all when a candidate's code has returned."""
     if said := changed():
         raise Wrong("hack_suspected", said)
-
-
-def same_bytes(one: Tensor, other: Tensor) -> bool:
-    """Equal bit for bit, NaNs too."""
-    flat = (tensor.to(one.device).contiguous().view(-1).view(torch.uint8) for tensor in (one, other))
-    return one.numel() == 0 or torch.equal(*flat)
 
 
 def _leaves(returned: Any) -> list[Tensor]:

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .abi import BUFFER, NOT_EXPORTED, PARAMETER, Call, received
-from .arena import POISON
+from .abi import BUFFER, NOT_EXPORTED, PARAMETER, POISON, Call, received
+from .arena import bytes_of
 from .cuda_driver import CudaDriver
 from .cupti import Watch
-from .device_clock import Clock, evict, evictor
+from .device_clock import Clock, current_stream, evict, evictor, work_left
 from .module_calls import ModuleCalls, require_own
 from .module_faults import Wrong, finding, told_at_once
 from .module_loading import Candidate, hidden
@@ -120,7 +120,7 @@ class ModuleRunner(ModuleCalls):
     def _burst(
         self, nonce: str, count: int, cold: bool, order: Sequence[int] = (), watch: Watch | None = None
     ) -> float:
-        """Timed launches; returns for how long other streams worked on after the current one, us.
+        """Timed launches; returns for how long other streams worked on after the events' own, us.
 
         Sets come in the `order` that the judge asks for, each once, or one after the other again and again.
 
@@ -135,12 +135,14 @@ class ModuleRunner(ModuleCalls):
         clocks, host_us = [Clock(self.device) for _ in range(count)], list[float]()
         # What a launch is timed with, found before the candidate could replace it.
         marks = [(clock.start, clock.stop) for clock in clocks]
+        stream, left_us = current_stream(self.device), work_left(self.device)
+        own_stream = stream()
         forward, clone, evict_l2 = self._forward, Tensor.clone, evictor(self.device)
         pinning = cold and self._pins_l2()
         # Each set's inputs come ahead of its own launch: what is computed ahead of that, is from poison.
         coming = [[tensor.clone() for tensor in tensors] for tensors in inputs] if cold else []
         for tensor in (tensor for tensors in inputs for tensor in (tensors if cold else ())):
-            tensor.view(-1).view(torch.uint8).fill_(POISON)
+            bytes_of(tensor).fill_(POISON)
         for _ in range(1 if cold else QUEUE_FILLS):
             evict(self.device)
         for launch in range(count):
@@ -160,13 +162,15 @@ class ModuleRunner(ModuleCalls):
             results = forward(inputs[number])
             host_us.append((now() - began) * 1e6)
             stop()
+            if stream() != own_stream:  # events on its own would see nothing of the next launches
+                raise Wrong("hack_suspected", "forward leaves another stream current")
             if cold:
                 # As in `_run`: a module may return the same memory each time, as a CUDA graph does.
                 results = [clone(r) if type(r) is Tensor else r for r in results]
             if launch >= count - len(calls) and not watch:
                 kept[number] = (results, [own.clone() for own in changing[0]])
         require_own(changed)
-        left_us = self._left_us()
+        elsewhere_us = left_us()
         for tensors, values in zip(inputs, coming, strict=False):
             _copy(tensors, values)
         self._inspect("in a timed launch")
@@ -178,15 +182,7 @@ class ModuleRunner(ModuleCalls):
             self._deliver(calls[number], results)
         self._say(f"times {nonce} " + " ".join(f"{time:.3f}" for time in times))
         self._say(f"host {nonce} " + " ".join(f"{time:.3f}" for time in host_us))
-        return left_us
-
-    def _left_us(self) -> float:
-        if self.device.type != "cuda":
-            return 0.0
-        torch.cuda.current_stream().synchronize()
-        began = time.perf_counter()
-        torch.cuda.synchronize()
-        return (time.perf_counter() - began) * 1e6
+        return elsewhere_us
 
     def _pins_l2(self) -> bool:
         """Has the candidate made room for pinned data by now?  Asked at each launch it holds up the host."""

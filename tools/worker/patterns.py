@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .arena import POISON
+from .abi import POISON
+from .arena import bytes_of
 
 TILES = (8, 16, 32, 64, 128)
 """Block extents whose edges are looked for."""
@@ -94,8 +95,8 @@ def _tile_edges(wrong: Tensor) -> str:
 
 def resemblance(wrong: Tensor, got: Tensor, truth: Tensor, lookalikes: Mapping[str, Tensor]) -> str:
     """What the wrong elements look like: never written, stale, another tensor, transposed, scaled."""
-    bytes_of = got.contiguous().view(-1).view(torch.uint8).reshape(-1, got.dtype.itemsize)
-    untouched = (bytes_of == POISON).all(dim=1).reshape(got.shape)
+    elements = bytes_of(got).reshape(-1, got.dtype.itemsize)
+    untouched = (elements == POISON).all(dim=1).reshape(got.shape)
     if bool(untouched[wrong].all()):
         return "never written"
     values, expected = got[wrong].double(), truth[wrong].double()

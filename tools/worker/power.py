@@ -39,12 +39,11 @@ class Trial:
     """One input with the reference's result, and what a wrong candidate may know."""
 
     args: list[Any]
-    other_args: list[Any]
-    """Another draw: whoever caches results knows its result."""
     state: State
     own: list[Tensor]
     truth: list[Tensor]
     other: list[Tensor]
+    """The result on another draw: whoever caches results knows it."""
 
 
 @dataclass
@@ -112,9 +111,7 @@ def _trial(reference: Reference, seed: int, state: State | None) -> Trial:
         drawn, others = signed_arguments(drawn, seed), signed_arguments(others, seed + 1)
     values = state or {**reference.parameters, **reference.buffers}
     own = _run(reference, drawn, values)
-    return Trial(
-        drawn, others, values, own, _exact(reference, drawn, values), _run(reference, others, values)
-    )
+    return Trial(drawn, values, own, _exact(reference, drawn, values), _run(reference, others, values))
 
 
 def _repaired(reference: Reference, seed: int, found: Power) -> list[Trial]:

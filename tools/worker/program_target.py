@@ -9,10 +9,10 @@ from .faults import Fault
 from .interpreter import cast_floats, run_nodes
 from .randomness import is_random
 from .reduction import longest_sum
-from .slots import Slot, Spec, repaired_draw, unaliased
+from .slots import Slot, repaired_draw, unaliased
 from .sources import source_values
 from .task import Task
-from .variants import Variant
+from .variants import FULL, Variant
 
 Tensor = torch.Tensor
 
@@ -45,21 +45,6 @@ class ProgramTarget:
         ]
         self.random = [node["id"] for node in exported.graph["nodes"] if is_random(node)]
 
-    def specs(self, variant: str) -> tuple[list[Spec], list[Spec]]:
-        chosen = self.task.variant(variant)
-        state = {**self.task.reference.parameters, **self.task.reference.buffers}
-        graph = chosen.exported.graph
-        by_target = {source["target"]: source["id"] for source in graph["sources"]}
-        new_buffers = [
-            chosen.exported.spec(graph["mutations"][by_target[name]]) for name in self.task.mutated
-        ]
-        return (
-            [Spec.of(spec) for spec in chosen.inputs]
-            + [Spec(tuple(value.shape), value.dtype) for value in state.values()],
-            [Spec.of(chosen.exported.spec(value)) for value in graph["outputs"]]
-            + [Spec.of(spec) for spec in new_buffers],
-        )
-
     def draw(self, variant: str, seed: int) -> list[Tensor]:
         reference = self.task.reference
         state = (*reference.parameters.values(), *reference.buffers.values())
@@ -70,7 +55,7 @@ class ProgramTarget:
         names = (*self.task.reference.parameters, *self.task.reference.buffers)
         return [*inputs, *(state[name].clone() for name in names)]
 
-    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = "full") -> list[Tensor]:
+    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = FULL) -> list[Tensor]:
         chosen = self.task.variant(variant)
         widen = precision == "f64"
         given: list[Tensor] = [cast_floats(tensor, torch.float64) if widen else tensor for tensor in tensors]

@@ -7,14 +7,14 @@ fails is left out with its reason, and the others race on; one that is far behin
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from . import samples
 from .candidate_fault import CandidateFault, Unsupported
-from .checking import border_of
-from .cross_check import require_joined
+from .cross_check import launch_times, require_joined
 from .device_probe import require_device
+from .examination import border_of
 from .launch import Launch
 from .session import Emit, Json, Session
 from .slots import Target
@@ -28,6 +28,8 @@ WARM_UP = 2
 """Bursts ahead of the blocks."""
 SURE, BEHIND = 3, 1.25
 """After so many blocks those have no more whose best one takes so many times the leader's median."""
+LEAST_SECONDS = 1.0
+"""For one burst."""
 NO_TIME, NO_MEMORY = "no time was left", "no device memory was left"
 
 
@@ -36,13 +38,17 @@ class RaceOptions:
     """The ``options`` of the method ``race``."""
 
     seconds: float = 20.0
-    """For all of it; a launch that is under way is waited for."""
+    """For all of it; a burst that is under way is waited for, as long again at the most."""
     blocks: int = 9
     launches: int = 10
     """In each block, and no more than there are sets."""
     sets: int = samples.SETS
     cold: bool = True
     """Evict the L2 cache before each launch."""
+
+    def within(self, launch: Launch) -> Launch:
+        """A contestant's, which is given up for hung after the time of the whole race."""
+        return replace(launch, deadline_s=min(launch.deadline_s, max(self.seconds, LEAST_SECONDS)))
 
 
 def race(session: Session, params: Json, emit: Emit) -> Json:
@@ -55,9 +61,10 @@ def race(session: Session, params: Json, emit: Emit) -> Json:
     device = session.task.reference.device
     require_device(device)
     target = target_of(session.task, params["target"])
-    border = border_of(target)
-    rigs = {name: TimedRig(border, Launch.of(r).on(device)) for name, r in params["runners"].items()}
-    return Race(target, rigs, RaceOptions(**(params.get("options") or {})), emit).run()
+    options = RaceOptions(**(params.get("options") or {}))
+    launches = {name: Launch.of(runner).on(device) for name, runner in params["runners"].items()}
+    rigs = {name: TimedRig(border_of(target), options.within(one)) for name, one in launches.items()}
+    return Race(target, rigs, options, emit).run()
 
 
 class Race:
@@ -145,9 +152,7 @@ class Race:
         count = min(self.options.launches, rig.rotations)
         done = rig.burst(count, cold=self.options.cold)
         require_joined(done)
-        if len(done.times_us) != count or min(done.times_us) <= 0:
-            raise CandidateFault("launch_error", f"times that no clock shows: {done.times_us[:3]}")
-        return done.times_us
+        return launch_times(done, count)
 
     def _passed(self, share: float) -> bool:
         return self._now() - self._begun > share * self.options.seconds

@@ -11,10 +11,10 @@ from .interpreter import Values, cast_floats, operands, operator_of, run_nodes
 from .randomness import is_random
 from .reduction import longest_sum
 from .reference import seed_everything
-from .slots import Slot, Spec, repaired_draw, unaliased
+from .slots import Slot, repaired_draw, unaliased
 from .sources import source_values
 from .task import Task
-from .variants import Variant
+from .variants import FULL, Variant
 
 Tensor = torch.Tensor
 
@@ -34,13 +34,6 @@ class RegionTarget:
         ]
         self.random = [node["id"] for node in self._nodes(task.full) if is_random(node)]
         self.narrowed: set[str] = set()
-
-    def specs(self, variant: str) -> tuple[list[Spec], list[Spec]]:
-        exported = self.task.variant(variant).exported
-        return (
-            [Spec.of(exported.spec(value)) for value in self.region["inputs"]],
-            [Spec.of(exported.spec(value)) for value in self.region["outputs"]],
-        )
 
     def draw(self, variant: str, seed: int) -> list[Tensor]:
         return self._met(variant, seed, self.task.variant(variant).tensors(seed), None)
@@ -62,7 +55,7 @@ class RegionTarget:
             run_nodes(ancestors(chosen.exported, border), values, self.task.reference.device, keep=border)
         return [values[value].clone() for value in border]
 
-    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = "full") -> list[Tensor]:
+    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = FULL) -> list[Tensor]:
         widen = precision == "f64"
         given: list[Tensor] = [cast_floats(tensor, torch.float64) if widen else tensor for tensor in tensors]
         values: Values = dict(zip(self.region["inputs"], given, strict=True))

@@ -1,33 +1,10 @@
 """What a check is asked for and what it found: the JSON of the judge's method ``check``."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from torch import Tensor
-
-from .slots import Slot
-
-FULL = "full"
 LARGEST = 1e308
 """Stands for an infinite error: JSON has no infinity."""
-
-
-class Checked(Protocol):
-    """What a check needs of a `target.Target`."""
-
-    inputs: list[Slot]
-    outputs: list[Slot]
-    ints: list[int]
-    floats: list[float]
-    random: list[str]
-    narrowed: set[str]
-
-    def draw(self, variant: str, seed: int) -> list[Tensor]: ...
-    def repaired(self, variant: str, seed: int) -> list[Tensor]: ...
-    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = FULL) -> list[Tensor]: ...
-    def reduction(self, variant: str) -> int: ...
-    def operators(self) -> set[str]: ...
 
 
 @dataclass(frozen=True)

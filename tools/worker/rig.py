@@ -11,7 +11,18 @@ from torch import Tensor
 
 from . import abi
 from .answers import Done
-from .arena import Arena, Layout, Slot, broken_guards, fill_guards, open_arena, poison, view
+from .arena import (
+    Arena,
+    Layout,
+    Slot,
+    broken_guards,
+    bytes_of,
+    fill_guards,
+    open_arena,
+    poison,
+    same_bytes,
+    view,
+)
 from .candidate_fault import CandidateFault
 from .channel import Channel
 from .encoding import DTYPES
@@ -96,11 +107,10 @@ class Rig:
         if shift:
             self._layout.add("nothing", shift)
         self._ins = [
-            self._layout.add(f"input {n}", _nbytes(t))
-            for n, t in zip(self.border.inputs, tensors, strict=True)
+            self._layout.add(f"input {n}", t.nbytes) for n, t in zip(self.border.inputs, tensors, strict=True)
         ]
         self._outs = [
-            self._layout.add(f"output {n}", _nbytes(t))
+            self._layout.add(f"output {n}", t.nbytes)
             for n, t in zip(self.border.outputs, outputs, strict=True)
         ]
         self._inputs_like, self._like, self._extra = list(tensors), list(outputs), []
@@ -151,7 +161,7 @@ class Rig:
         end = time.monotonic() + LATE_SECONDS
         while time.monotonic() < end:
             self._synchronise()
-            if not all(map(_same_bytes, self.results(), results)):
+            if not all(map(same_bytes, self.results(), results)):
                 return True
             time.sleep(LATE_STEP_SECONDS)
         return False
@@ -176,7 +186,7 @@ class Rig:
         assert self._arena
         delivered, self._delivered = self._delivered, []
         for slot, result in delivered:
-            if not _same_bytes(view(self._arena, slot, result.dtype, tuple(result.shape)), result):
+            if not same_bytes(view(self._arena, slot, result.dtype, tuple(result.shape)), result):
                 raise CandidateFault(
                     "hack_suspected", f"{slot.name} was written after the call had been acknowledged"
                 )
@@ -274,7 +284,7 @@ class Rig:
             raise CandidateFault("out_of_bounds", f"memory outside the tensors was written: {broken[0]}")
         for slot, tensor in zip(self._ins, tensors, strict=True):
             kept = self._arena.memory[slot.offset : slot.end]
-            if tensor.numel() and not torch.equal(kept, _bytes(tensor).to(kept.device)):
+            if tensor.numel() and not torch.equal(kept, bytes_of(tensor).to(kept.device)):
                 raise CandidateFault("hack_suspected", f"{slot.name} was modified: inputs are read-only")
 
 
@@ -283,15 +293,3 @@ def placed(name: str, flags: int, slot: Slot, like: Tensor) -> abi.Placed:
     strides = tuple(torch.empty(shape, device="meta").stride())
     token = re.sub(r"\s", "_", name) or "_"
     return abi.Placed(token, _DTYPE_CODES[like.dtype], flags, slot.offset, slot.nbytes, shape, strides)
-
-
-def _nbytes(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.dtype.itemsize
-
-
-def _same_bytes(one: Tensor, other: Tensor) -> bool:
-    return torch.equal(_bytes(one), _bytes(other)) if one.numel() else True
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    return tensor.contiguous().view(-1).view(torch.uint8)

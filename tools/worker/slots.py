@@ -1,4 +1,4 @@
-"""What a check compares a candidate with: its slots, and what every target can do."""
+"""What a candidate is compared with: its slots, and what every target can do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,10 @@ from typing import Protocol
 
 import torch
 
-from .encoding import DTYPES, dtype_name
-from .export import Json
 from .repair import repaired_state, signed_arguments
 from .task import Task
 from .template import tensor_leaves
+from .variants import FULL
 
 Tensor = torch.Tensor
 
@@ -28,24 +27,6 @@ class Slot:
     """Name in ``state_dict`` of a parameter or buffer, of forward's argument for an input."""
 
 
-@dataclass(frozen=True)
-class Spec:
-    """Shape, dtype and strides of a tensor."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    strides: tuple[int, ...] | None = None
-    """In elements; None: contiguous."""
-
-    @classmethod
-    def of(cls, spec: Json) -> "Spec":
-        strides = spec["strides"]
-        return cls(tuple(spec["shape"]), DTYPES[spec["dtype"]], None if strides is None else tuple(strides))
-
-    def as_json(self) -> Json:
-        return {"shape": list(self.shape), "dtype": dtype_name(self.dtype), "strides": self.strides}
-
-
 class Target(Protocol):
     """One thing to be computed: by a candidate, by the reference, and in float64."""
 
@@ -60,10 +41,6 @@ class Target(Protocol):
     narrowed: set[str]
     """Operators that had no float64 kernel so far; they ran in the highest precision available."""
 
-    def specs(self, variant: str) -> tuple[list[Spec], list[Spec]]:
-        """Specs of inputs and of outputs for a shape variant."""
-        ...
-
     def draw(self, variant: str, seed: int) -> list[Tensor]:
         """Input values that the reference itself meets under `seed`; its state as it is now."""
         ...
@@ -72,7 +49,7 @@ class Target(Protocol):
         """As `draw`, but on repaired weights and signed inputs (`repair`): results tell right from wrong."""
         ...
 
-    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = "full") -> list[Tensor]:
+    def evaluate(self, tensors: Sequence[Tensor], precision: str, variant: str = FULL) -> list[Tensor]:
         """The outputs for any input values of the variant's shapes; `tensors` are left alone.
 
         Args:

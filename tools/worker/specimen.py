@@ -7,14 +7,14 @@ from pathlib import Path
 import torch
 
 from . import abi
-from .arena import Slot
+from .arena import Slot, bytes_of
 from .examination import border_of
-from .report import FULL
 from .rig import FLAGS, placed
 from .session import Emit, Json, Session
 from .solo import CALL, DATA, KEPT_BYTES
 from .target import target_of
 from .task import Task
+from .variants import FULL
 
 MOST_ELEMENTS = 1 << 20
 """Of inputs, on a small shape."""
@@ -59,12 +59,12 @@ def _small(task: Task) -> str:
 
 
 def _placed(name: str, flags: int, offset: int, like: torch.Tensor) -> abi.Placed:
-    return placed(name, flags, Slot(name, offset, like.numel() * like.dtype.itemsize), like)
+    return placed(name, flags, Slot(name, offset, like.nbytes), like)
 
 
 def _kept(tensor: torch.Tensor) -> bytearray:
     """The tensor's first bytes."""
-    flat = tensor.detach().contiguous().view(-1).view(torch.uint8)[:KEPT_BYTES]
+    flat = bytes_of(tensor.detach())[:KEPT_BYTES]
     room = bytearray(flat.numel())
     if room:
         torch.frombuffer(room, dtype=torch.uint8).copy_(flat)

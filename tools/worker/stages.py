@@ -13,7 +13,7 @@ from .exactness import exact_integers
 from .examination import Examination
 from .faults import Fault
 from .metamorphic import metamorphic
-from .report import FULL
+from .variants import FULL
 
 WRONG_RESULTS = ("numerics", "nonfinite")
 MORE_CALLS, MORE_CALLS_S = 32, 2.0

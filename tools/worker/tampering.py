@@ -30,11 +30,12 @@ FLAGS: Mapping[str, Callable[[], Any]] = MappingProxyType(
         "the matmul precision": torch.get_float32_matmul_precision,
         "the default dtype": torch.get_default_dtype,
         "the default device": torch.get_default_device,
+        "the current stream": lambda: _stream(),
         "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
         "autocast": torch.is_autocast_enabled,
     }
 )
-"""Global state of torch that changes how fast or how exact other code is."""
+"""Global state of torch that changes how fast or how exact other code is, or when its work is seen."""
 _CATCHABLE = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 OPERATORS = ("copy_", "fill_.Scalar", "zero_", "clone", "equal", "eq.Tensor", "_foreach_copy_", "_to_copy")
@@ -145,6 +146,12 @@ def _code(value: Any) -> tuple[Any, Any] | None:
 def _is_volatile(name: str) -> bool:
     """Python itself puts it there while code runs."""
     return name in ("__warningregistry__", "__builtins__") or name.startswith("__annot")
+
+
+def _stream() -> int:
+    """The stream that work of torch's goes to, as CUDA numbers it."""
+    started: Callable[[], bool] = torch.cuda.is_initialized
+    return torch.cuda.current_stream().cuda_stream if started() else 0
 
 
 def _module_hooks() -> list[Mapping[Any, Any]]:

@@ -15,7 +15,7 @@ from .randomness import is_random
 from .reference import Outcome, Reference, seed_everything
 from .sources import source_values
 from .template import Template, tensor_leaves
-from .variants import Candidate, Variant, found, given, specs_of
+from .variants import FULL, Candidate, Variant, found, given, specs_of
 
 LONGEST_FORWARD_S = 20.0
 """A slower forward pass is not repeated to confirm what is known."""
@@ -60,13 +60,13 @@ class Task:
     def full(self) -> Variant:
         """The variant of ``get_inputs()``."""
         args, draw = self.first_args, self.reference.draw_inputs
-        return Variant("full", draw, self.template, specs_of(args), self._graph_of(args))
+        return Variant(FULL, draw, self.template, specs_of(args), self._graph_of(args))
 
     @cached_property
     def variants(self) -> dict[str, Variant]:
         """All shape variants by name, ``full`` first."""
         full = self.full
-        known = {"full": full}
+        known = {FULL: full}
         deadline = time.monotonic() + VARIANT_SECONDS
         own = self.reference.loaded.get_small_inputs is not None
         for candidate in given(self.reference, self.template) if own else self.proposed(deadline):
@@ -91,7 +91,7 @@ class Task:
         Raises:
             Fault: there is none of that name.
         """
-        if name == "full":
+        if name == FULL:
             return self.full
         if name not in self.variants:
             raise Fault("usage", f"the reference has no shape variant {name}")
@@ -167,7 +167,7 @@ class Task:
             "kwargs": {},
             "outputs": specs,
             "source": where,
-            "bytes_moved": float(sum(t.numel() * t.element_size() for t in (*leaves, *results))),
+            "bytes_moved": float(sum(t.nbytes for t in (*leaves, *results))),
         }
         picks = [
             {

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .checking import FULL
 from .slots import Target
 from .timed_rig import is_mixable
+from .variants import FULL
 
 MEMORY_SHARE = 0.25
 """Of the free device memory, for the rotating sets of all contestants together."""
@@ -39,6 +39,6 @@ def affordable(target: Target, tensors: Sequence[Tensor], own: Sequence[Tensor],
     if device.type != "cuda":
         return 1 << 30
     inputs = [t for t, slot in zip(tensors, target.inputs, strict=True) if slot.kind == "activation"]
-    nbytes = sum(t.numel() * t.dtype.itemsize for t in (*inputs, *inputs, *inputs, *own, *own))
+    nbytes = sum(t.nbytes for t in (*inputs, *inputs, *inputs, *own, *own))
     free, _ = torch.cuda.mem_get_info(device)
     return int(MEMORY_SHARE * free / max(1, nbytes))

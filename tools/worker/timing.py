@@ -20,8 +20,8 @@ def time(session: Session, params: Json, emit: Emit) -> Json:
     Params: ``target``, ``runner``, ``options`` (fields of `Measurement`), ``rivals`` (runners by name: other
     candidates for the same target, timed in the same blocks).  The result has ``category``, ``findings``,
     ``unchecked``, ``notes`` and, when correct, ``blocks`` (name -> microseconds of each launch of each
-    block), ``baselines`` (those that ran), ``lower_precision`` (more of them), ``bind_us`` and
-    ``environment``.
+    block; a rival that failed has none), ``baselines`` (those that ran), ``lower_precision`` (more of them),
+    ``bind_us`` and ``environment``.
     """
     launch = Launch.of(params["runner"]).on(session.task.reference.device)
     if not launch.device.startswith("cuda"):

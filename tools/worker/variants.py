@@ -16,6 +16,8 @@ from .reference import Reference
 from .shapes import Group, Probe, Shapes, parts, resized
 from .template import Template, tensor_leaves
 
+FULL = "full"
+"""The variant of ``get_inputs()``."""
 EXTENTS = {
     "small_odd": (5, 7, 11, 13, 17, 23, 31, 37, 67, 131, 3),
     "ones": (1,),

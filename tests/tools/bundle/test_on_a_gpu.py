@@ -10,6 +10,7 @@ import torch
 from host_programs import graphed
 
 from stitch_tui.tools.bundle import host_text, render, single_file
+from stitch_tui.tools.bundle.parts.replay import StitchReplay
 
 pytestmark = [
     pytest.mark.gpu,
@@ -189,3 +190,11 @@ def test_a_host_program_that_replays_a_graph_equals_the_reference(
             reference.gain.mul_(-3)
     for found, wanted in kept:
         assert_same(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_capture_that_fails_leaves_the_callers_stream_current() -> None:
+    device, own = torch.device("cuda", 0), torch.cuda.current_stream()
+    replay = StitchReplay(device, 16)
+    with pytest.warns(UserWarning, match="cannot be captured"):
+        replay.consider(lambda tensors, scratch=None: tensors[0].sum().item(), [torch.ones(4, device=device)])
+    assert torch.cuda.current_stream() == own

@@ -5,12 +5,14 @@ The graph is a stand-in that computes on the CPU what was captured, in place as 
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 import torch
 
+from stitch_tui.tools.bundle.parts import replay as replays
 from stitch_tui.tools.bundle.parts.replay import STITCH_PATIENCE, StitchReplay, stitch_copied, stitch_places
 
 
@@ -135,6 +137,42 @@ def test_a_program_that_cannot_be_captured_says_so_once(monkeypatch: pytest.Monk
         " operation not permitted when stream is capturing"
     )
     assert replay.graph is None
+
+
+class Streams:
+    """Which stream is current on a device that is not there; a capture there fails as CUDA's do."""
+
+    def __init__(self) -> None:
+        self.current = "the caller's"
+
+    @contextmanager
+    def stream(self, name: str) -> Iterator[None]:
+        before, self.current = self.current, name
+        try:
+            yield
+        finally:
+            self.current = before
+
+    @contextmanager
+    def graph(self, graph: object, capture_error_mode: str) -> Iterator[None]:
+        self.current = "the capture's"
+        yield
+        raise RuntimeError("operation failed due to a previous error during capture")
+
+
+def test_a_capture_that_fails_leaves_the_callers_stream_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams, ran_on = Streams(), list[str]()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: streams.current)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "stream", streams.stream)
+    monkeypatch.setattr(torch.cuda, "graph", streams.graph)
+    monkeypatch.setattr(replays, "StitchScratch", lambda *_: None)
+    monkeypatch.setattr(replays, "stitch_stream", lambda device: 0)
+    replay = StitchReplay(torch.device("cpu"), 0)
+    with pytest.raises(RuntimeError, match="during capture"):
+        replay.capture(lambda *_: ran_on.append(streams.current), [])
+    assert (ran_on, streams.current) == (["the capture's"], "the caller's")
 
 
 def test_results_are_copies_nested_as_they_were() -> None:

@@ -15,6 +15,7 @@ from tests.tools.profiling.fake_tools import NCU, NSYS, NoJudge, program
 
 TABLE = (Path(__file__).parents[2] / "agents" / "recorded" / "profiles" / "healthy.csv").read_text()
 SQL = Path(__file__).parent / "recorded" / "nsys.sql"
+MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 GOOD_NSYS = NSYS.format(sql=str(SQL), more="")
 BROKEN = "sys.exit(1)"
 KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
@@ -147,6 +148,8 @@ def test_a_value_that_cannot_be_costs_that_value_alone(tmp_path: Path) -> None:
         (exporting("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL"), "holds no kernel"),
         (exporting("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = -1"), "holds no kernel"),
         (exporting("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET start = '?', end = '?'"), "cannot be read"),
+        (exporting(f"CREATE TABLE {MEMSET} AS SELECT 1 start, 2 end, 9e999 bytes"), "infinity"),
+        (exporting("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 9e999"), "to inf ns"),
         ("sys.exit('libdw.so.1: cannot open shared object file')", "it needs libdw.so.1"),
         (KILLED, "left no .nsys-rep"),
     ],
@@ -171,6 +174,7 @@ def stating(device: str, calls: str = "SKIPPED: no CUDA API") -> str:
 
 
 TITLES = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Bytes (MB),Name"
+FILL = "3000,90,2,,,,,,,0.5,[CUDA memset]"
 ROW = "1000,900,1,65536,1,1,256,1,1,,scaled(const float *)"
 
 
@@ -194,7 +198,9 @@ def test_an_export_of_another_version_is_followed_by_nsyss_own_tables(tmp_path: 
 @pytest.mark.parametrize(
     "printed", ["", "SKIPPED", TITLES, f"{TITLES}\n{ROW.replace('900', '9.0,0')}", f"{TITLES}\n1;9;0",
                 f"{TITLES}\n{ROW.replace('900', '-1')}", f"{TITLES}\n{ROW.replace('900', 'nan')}",
-                f"{TITLES.replace('(ns)', '(h)')}\n{ROW}", "Start,Name\n1,f"],
+                f"{TITLES.replace('(ns)', '(h)')}\n{ROW}", "Start,Name\n1,f",
+                f"{TITLES.replace('Duration', 'Took')}\n{ROW}", f"{TITLES.replace('Bytes', 'Size')}\n{FILL}",
+                f"{TITLES}\n{FILL.replace('0.5', 'inf')}"],
 )  # fmt: skip
 def test_garbage_of_nsyss_own_tables_leaves_cupti(tmp_path: Path, printed: str) -> None:
     told = f"pathlib.Path(arguments[-1]).write_text({json.dumps(TRACE)!r})"
@@ -214,8 +220,8 @@ def test_a_launch_that_was_cut_off_is_left_out_of_the_trace(tmp_path: Path) -> N
         ("", "left no trace"),
         ("{", "left no trace"),
         (json.dumps(TRACE)[:80], "left no trace"),
-        (json.dumps(TRACE).replace("90", "NaN"), "takes nan"),
-        (json.dumps(TRACE).replace(": 90", ": -1"), "takes -1"),
+        (json.dumps(TRACE).replace("90", "NaN"), "scaled is from 10000.0 to nan ns"),
+        (json.dumps(TRACE).replace(": 90", ": -1"), "is from 10000.0 to 9000.0 ns"),
         (json.dumps(TRACE).replace('"cuda_runtime", "name": "cudaLaunchKernel"', '"gpu_memcpy", "name": "x"'),
          "IndexError"),
         (json.dumps({"traceEvents": []}), "holds no kernel"),

@@ -14,6 +14,25 @@ from stitch_tui.tools.worker.slots import Slot
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[2] / "tools"
+REFERENCE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(33, 7)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+def get_inputs():
+    return [torch.rand(40, 33)]
+
+def get_init_inputs():
+    return []
+"""
+"""The same as a program."""
 ROWS = {"full": 24, "small_1": 5, "small_2": 1}
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from stitch_tui.tools.worker.checking import Trials, examine
+from stitch_tui.tools.worker.checking import examine
+from stitch_tui.tools.worker.report import Trials
 
 from .linear_target import LinearRelu, compiled, host_launch
 

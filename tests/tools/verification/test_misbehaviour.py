@@ -14,21 +14,11 @@ from stitch_tui.tools.judge import Judge
 from stitch_tui.tools.verdict import Category, Finding, Verdict
 from stitch_tui.tools.verification import Bench, verify_region
 
+from .linear_target import REFERENCE
+
 pytestmark = pytest.mark.slow
 
 HONEST = (Path(__file__).parent / "candidates" / "linear_relu.cu").read_text()
-REFERENCE = """
-import torch
-from torch import nn
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(33, 7)
-    def forward(self, x):
-        return torch.relu(self.layer(x))
-def get_inputs(): return [torch.rand(40, 33)]
-def get_init_inputs(): return []
-"""
 MISBEHAVIOUR = {
     "fork bomb": "for (;;) GLUED(fo, rk)();",
     "10 GB of output": "for (int i = 0; i < 10240; i++) (void)!write(1, chunk, sizeof chunk);",

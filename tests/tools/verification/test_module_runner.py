@@ -1,18 +1,25 @@
 """``ModelNew`` candidates in their runner, judged against a reference in this process."""
 
 import os
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from stitch_tui.tools.worker import module_runner
+from stitch_tui.tools.worker.abi import Call
 from stitch_tui.tools.worker.baseline import LOWER, USUAL, Baseline, kinds_for
 from stitch_tui.tools.worker.baselines import Baselines
 from stitch_tui.tools.worker.candidate_fault import CandidateFault
-from stitch_tui.tools.worker.checking import FULL, border_of, check
+from stitch_tui.tools.worker.checking import check
+from stitch_tui.tools.worker.examination import border_of
 from stitch_tui.tools.worker.launch import Launch
-from stitch_tui.tools.worker.module_call import ModuleCall
+from stitch_tui.tools.worker.module_faults import Wrong
+from stitch_tui.tools.worker.module_lines import ModuleLines
+from stitch_tui.tools.worker.module_runner import ModuleRunner
 from stitch_tui.tools.worker.reference import Options, Reference
 from stitch_tui.tools.worker.samples import SETS
 from stitch_tui.tools.worker.session import Session
@@ -20,6 +27,7 @@ from stitch_tui.tools.worker.slots import Target
 from stitch_tui.tools.worker.target import target_of
 from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.timed_rig import TimedRig
+from stitch_tui.tools.worker.variants import FULL
 
 from .linear_target import module_launch
 
@@ -106,7 +114,7 @@ def test_memory_of_an_input_is_returned_only_where_the_reference_does_so(
 
 def timed(session: Session, source: Path) -> tuple[Target, list[torch.Tensor], TimedRig]:
     """The program as a target, a draw of its inputs at full size, and a rig for the module."""
-    target, module = target_of(session.task, {"kind": "program"}), ModuleCall(session.task)
+    target, module = target_of(session.task, {"kind": "program"}), ModuleLines(session.task)
     tensors = [t.contiguous() for t in target.draw(FULL, 1)]
     rig = TimedRig(border_of(target), Launch.of(module_launch(source)), module.preface())
     rig.arguments = module.arguments(FULL)
@@ -196,6 +204,27 @@ def test_what_a_timed_launch_replaces_is_named(session: Session, tmp_path: Path)
             rig.burst(5, cold=True)
     finally:
         rig.close()
+
+
+def test_a_forward_that_leaves_another_stream_current_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streams, launches = [7], list[int]()
+    monkeypatch.setattr(module_runner, "current_stream", lambda device: lambda: streams[-1])
+
+    class Switching(ModuleRunner):
+        def _forward(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            launches.append(len(launches))
+            streams.append(7 if len(launches) == 1 else 8)
+            return []
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        runner = Switching(ours, "cpu")
+        runner._sets = {0: Call()}
+        with pytest.raises(Wrong, match="leaves another stream current"):
+            runner._burst("nonce", 5, True)
+    assert launches == [0, 1]
 
 
 @pytest.mark.parametrize(("kind", "precision"), [("eager", "highest"), ("eager-high", "high")])

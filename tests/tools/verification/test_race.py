@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from stitch_tui.tools.worker.answers import Done
-from stitch_tui.tools.worker.checking import border_of
-from stitch_tui.tools.worker.race import BEHIND, NO_TIME, SURE, Race, RaceOptions
-from stitch_tui.tools.worker.rig import Launch
+from stitch_tui.tools.worker.examination import border_of
+from stitch_tui.tools.worker.launch import Launch
+from stitch_tui.tools.worker.race import BEHIND, LEAST_SECONDS, NO_TIME, SURE, Race, RaceOptions, race
+from stitch_tui.tools.worker.reference import Options, Reference
+from stitch_tui.tools.worker.session import Session
+from stitch_tui.tools.worker.task import Task
 from stitch_tui.tools.worker.timed_rig import TimedRig
 
 from . import fake_cuda_runner
-from .linear_target import LinearRelu, compiled
+from .linear_target import REFERENCE, LinearRelu, compiled
 
 OPTIONS = RaceOptions(seconds=100.0, blocks=6, sets=4, cold=False)
 
@@ -103,6 +106,31 @@ def test_nobody_starts_late_and_nobody_is_timed_after_the_end(honest: Path) -> N
     assert list(found["blocks"]) == ["first"]
     assert len(found["blocks"]["first"]) < OPTIONS.blocks
     assert found["left_out"] == {"second": NO_TIME, "third": NO_TIME}
+
+
+def test_a_contestant_that_hangs_is_waited_for_no_longer_than_the_race_lasts() -> None:
+    launch = Launch((), deadline_s=60.0)
+    for seconds, deadline_s in ((20.0, 20.0), (0.1, LEAST_SECONDS), (100.0, 60.0)):
+        assert RaceOptions(seconds=seconds).within(launch).deadline_s == deadline_s
+
+
+def test_the_judge_races_runners_by_name(honest: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(REFERENCE)
+    session = Session()
+    session.task = Task(Reference.open(Options(project=tmp_path, path="model.py")))
+    argv = [sys.executable, fake_cuda_runner.__file__, "cuda"]
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    runner = {"argv": argv, "load": str(honest), "env": environment, "isolate": False}
+    events = list[str]()
+    params = {
+        "target": {"kind": "program"},
+        "runners": {"one": runner, "gone": runner | {"load": str(tmp_path / "gone.so")}},
+        "options": {"seconds": 1000.0, "blocks": 2, "sets": 3},
+    }
+    found = race(session, params, lambda event, data: events.append(event))
+    assert {name: len(blocks) for name, blocks in found["blocks"].items()} == {"one": 2}
+    assert list(found["failed"]) == ["gone"]
+    assert events == ["stage", "stage", "block", "block"]
 
 
 def test_a_race_without_any_time_times_nobody(honest: Path) -> None:

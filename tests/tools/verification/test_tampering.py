@@ -4,11 +4,13 @@ import builtins
 import json
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from stitch_tui.tools.worker.audit import _hook
 from stitch_tui.tools.worker.module_faults import told_at_once
 from stitch_tui.tools.worker.tampering import intact
 
@@ -78,6 +80,26 @@ def test_a_replaced_builtin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         said = changed()
     assert said == "builtins.zip was replaced"
     assert changed() == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("work/own/a.txt", False),
+        ("work/own", False),
+        ("work/own-of-another/a.txt", True),
+        ("work/a.txt", True),
+        ("work/own/../a.txt", True),
+        ("work/own/reference.py", True),
+    ],
+)
+def test_a_folder_that_may_be_read_is_that_folder_and_none_of_a_longer_name(
+    tmp_path: Path, path: str, told: bool
+) -> None:
+    folder, seen, sent = tmp_path.resolve() / "work" / "own", list[str](), list[str]()
+    heard = _hook((str(folder),), (str(folder / "reference.py"),), seen, sent.append)
+    heard("open", (str(tmp_path / path), "r", 0))
+    assert (bool(seen), seen) == (told, sent)
 
 
 def test_the_judge_is_told_in_the_protocols_own_lines() -> None:

@@ -13,11 +13,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from stitch_tui.tools.worker.checking import FULL, border_of
 from stitch_tui.tools.worker.cuda_driver import CudaDriver, CudaDriverError
+from stitch_tui.tools.worker.examination import border_of
 from stitch_tui.tools.worker.launch import Launch
 from stitch_tui.tools.worker.rig import Border
 from stitch_tui.tools.worker.timed_rig import TimedRig, is_mixable, renew
+from stitch_tui.tools.worker.variants import FULL
 
 from . import fake_cuda_runner
 from .linear_target import TOOLS, LinearRelu, compiled

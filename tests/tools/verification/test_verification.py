@@ -13,27 +13,9 @@ from stitch_tui.tools.judge import Judge
 from stitch_tui.tools.verdict import Category, Flag, Verdict
 from stitch_tui.tools.verification import Bench, verify_program, verify_region
 
+from .linear_target import REFERENCE
+
 CANDIDATE = Path(__file__).parent / "candidates" / "linear_relu.cu"
-REFERENCE = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(33, 7)
-
-    def forward(self, x):
-        return torch.relu(self.layer(x))
-
-def get_inputs():
-    return [torch.rand(40, 33)]
-
-def get_init_inputs():
-    return []
-"""
-
-
 DEFECTS = ("", "NO_RELU", "NO_BOUND", "SYNTAX", "SPIES")
 SPY = 'static int spy = system("true");'
 

@@ -64,9 +64,8 @@ class StitchReplay:
             self.capture(run, inputs)
             if self.pace(lambda: self.replayed(inputs)) < STITCH_GAIN * self.pace(lambda: run(inputs)):
                 return
-        except (
-            RuntimeError
-        ) as error:  # an operator that waits for the device, or no memory for a second arena
+        except RuntimeError as error:
+            # An operator that waits for the device, or no memory for a second arena.
             torch.cuda.synchronize(self.device)
             self.warn(error)
         self.drop()
@@ -84,8 +83,13 @@ class StitchReplay:
     def capture(self, run: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
         self.inputs = stitch_places(inputs)
         graph = torch.cuda.CUDAGraph()
-        mode = "thread_local"
-        with torch.cuda.device(self.device), torch.cuda.graph(graph, capture_error_mode=mode):
+        mode, own = "thread_local", torch.cuda.current_stream(self.device)
+        # torch leaves its own stream current where a capture fails: `own` is current again in any case.
+        with (
+            torch.cuda.device(self.device),
+            torch.cuda.stream(own),
+            torch.cuda.graph(graph, capture_error_mode=mode),
+        ):
             scratch = StitchScratch(self.device, stitch_stream(self.device), self.arena_bytes)
             self.results = run(self.inputs, scratch)
         self.graph = graph

@@ -9,7 +9,7 @@ from .reference import seed_everything
 from .task import Task
 
 
-class ModuleCall:
+class ModuleLines:
     """What the judge tells a module's runner beside the tensors: init arguments, flags, nesting."""
 
     def __init__(self, task: Task) -> None:
