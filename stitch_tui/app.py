@@ -177,8 +177,8 @@ class StitchApp(TerminalApp):
             field.insert(event.character)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C copies a selection; without one it is like Esc and never quits."""
-        self.run_worker(self.screen.run_action("back"), exit_on_error=False)
+        """Ctrl+C copies a selection; without one it is Esc, and never quits."""
+        self.simulate_key("escape")
 
     def action_help(self) -> None:
         from stitch_tui.screens.help import HelpScreen

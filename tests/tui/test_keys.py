@@ -25,7 +25,7 @@ from stitch_tui.agents.settings import Autonomy
 from stitch_tui.widgets import planner
 from stitch_tui.widgets.coder import CoderPane
 from stitch_tui.widgets.composer import Field
-from stitch_tui.widgets.iterations import IterationTable
+from stitch_tui.widgets.iterations import COLUMNS, IterationTable
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -316,5 +316,48 @@ def test_the_table_stands_on_what_the_panes_show() -> None:
                 async with asyncio.timeout(30):
                     while table._chosen != number:
                         await screen.drawn()
+
+    run(look())
+
+
+@pytest.mark.parametrize("way_in", ["question_mark", "h", "d", "slash t h e m e enter", "slash l o g enter"])
+def test_ctrl_c_leaves_a_screen_as_esc_does(way_in: str) -> None:
+    async def press() -> None:
+        async with shown() as screen:
+            await screen.press(*way_in.split())
+            assert len(screen.app.screen_stack) == 2
+            await screen.press("ctrl+c")
+            assert len(screen.app.screen_stack) == 1
+
+    run(press())
+
+
+def test_ctrl_c_is_no_to_a_question_and_lets_a_form_go() -> None:
+    async def press() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            await screen.press("x", "ctrl+c")
+            assert not screen.screen.asks.asking
+            await screen.press("e", "ctrl+c")
+            assert not screen.screen.form.is_open
+            assert screen.engine.told == []
+
+    run(press())
+
+
+def test_what_is_not_known_is_sorted_last_both_ways() -> None:
+    async def look() -> None:
+        async with shown() as screen:
+            table = screen.screen.query_one(IterationTable)
+            place = table._shown.index("speedup")
+            for reverse in (True, False):
+                table._order, table._reverse = COLUMNS.index("speedup"), reverse
+                table._sorted()
+                cells = [str(table.get_row_at(row)[place]) for row in range(table.row_count)]
+                timed = [float(cell.removesuffix("x")) for cell in cells if cell]
+                assert "" in cells
+                assert cells[len(timed) :] == [""] * (len(cells) - len(timed))
+                assert timed == sorted(timed, reverse=reverse)
 
     run(look())
