@@ -24,11 +24,13 @@ _TONE = {
     "busy": "$accent",
     "plain": "",
 }
+SPARE = (6, 5, 7, 3)
+"""Columns that a narrow report does without: error, vs eager, tries, share."""
 _STYLE = {"error": "$gate-fail", "warning": "$waiting", "decision": "$accent", "run": "bold"}
 
 
 class ReportScreen(Page):
-    """As it was when it was opened."""
+    """As it was when it was opened, or given another size."""
 
     PAGE = " Report"
 
@@ -46,7 +48,7 @@ class ReportScreen(Page):
         if session.coverage is not None:
             parts.append(Content(f"kernels cover {percent(session.coverage)} of the reference's time"))
         styles = [_TONE[tone(subtask.state)] for subtask in session.subtasks]
-        parts += [heading("Subtasks"), table(self._rows(), styles=styles)]
+        parts += [heading("Subtasks"), table(self._rows(), self.width, styles=styles, spare=SPARE)]
         if said := [f"{s.id}: {s.reason}" for s in session.subtasks if s.reason]:
             parts += [heading("Why"), Content(printable("\n".join(said)))]
         if self._board.finished:
