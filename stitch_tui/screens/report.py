@@ -8,11 +8,11 @@ from textual.content import Content
 from textual.events import Click
 
 from stitch_tui.agents.state import Iteration
-from stitch_tui.headless import summary
 from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.screens.pages import Page, heading, table
 from stitch_tui.tools.verdict import Verdict
 from stitch_tui.view.board import Board, Note
+from stitch_tui.view.ending import summary
 from stitch_tui.view.wording import GLYPH, error_of_limit, headline, percent, times, tone
 from stitch_tui.widgets.cited import clicked, linked
 

@@ -288,6 +288,7 @@ def test_the_palette_shows_each_command_whole_and_its_key(key: str) -> None:
             async with asyncio.timeout(30):
                 while "/skip [ID] [WHY]  key s" not in screen.picture:
                     await screen.pilot.pause()
+            assert "/now [ID] TEXT  key R" in screen.picture
 
     run(look())
 
