@@ -77,7 +77,14 @@ class StitchApp(TerminalApp):
             "f2,ctrl+p", "command_palette", "Palette", id="app.palette", tooltip="Find an action.", show=False
         ),
         Binding("question_mark", "help", "Help", id="app.help", key_display="?", tooltip=_HELP),
-        Binding("f1", "help", "Help", id="app.help-everywhere", tooltip="In the composer too.", show=False),
+        Binding(
+            "f1",
+            "help",
+            "Help",
+            id="app.help-everywhere",
+            tooltip="The same, in the composer too.",
+            show=False,
+        ),
         Binding("ctrl+z", "suspend_process", id="app.suspend", tooltip=_SUSPEND, show=False),
     ]
 

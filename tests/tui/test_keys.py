@@ -1,7 +1,9 @@
 """Each key makes the command it stands for, made for the session's generation."""
 
 import asyncio
+import re
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +29,25 @@ from stitch_tui.widgets.coder import CoderPane
 from stitch_tui.widgets.composer import Field
 from stitch_tui.widgets.iterations import COLUMNS, IterationTable
 
+README = (Path(__file__).parents[2] / "README.md").read_text()
+NAMED = {"/": "slash", "?": "question_mark", "]": "right_square_bracket", "[": "left_square_bracket"}
+EVERYWHERE = {"f1", "f2", "f6", "ctrl+p", "ctrl+g", "ctrl+q", "tab", "shift+tab", "escape"}
+"""Keys of the table that are no text: they do the same in the composer."""
+
+
+def documented() -> set[str]:
+    """The keys in README's table, as Textual calls them."""
+    rows = README.partition("| key | what it does |")[2].partition("\n\n")[0].split("\n")[2:]
+    cells = [cell for row in rows for cell in row.strip("| ").split(" | ")[::2]]
+    names = {name for cell in cells for shown in re.findall("`([^`]+)`", cell) for name in shown.split()}
+    names = {"escape" if name == "Esc" else name for name in names}
+    return {NAMED.get(name) or (name if len(name) == 1 else name.lower()) for name in names}
+
+
+def bound(screen: Shown) -> dict[str, str]:
+    """Keys that work where the focus is, with their actions."""
+    return {key: active.binding.action for key, active in screen.app.screen.active_bindings.items()}
+
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
     asyncio.run(coroutine)
@@ -50,6 +71,7 @@ PRESSED: list[tuple[str, str, list[object]]] = [
     ("shift+up", "s03", [Reorder(subtask="s03", position=2, generation=0)]),
     ("p", "s03", [Pause(generation=0)]),
     ("f6", "s03", [Pause(generation=0)]),
+    ("tab f6", "s03", [Pause(generation=0)]),
     ("x k", "s03", [Stop(generation=0)]),
     ("b y", "s01", [Restore(iteration=5, generation=0)]),
     ("u y", "s01", [Restore(iteration=1, generation=0)]),
@@ -360,5 +382,24 @@ def test_what_is_not_known_is_sorted_last_both_ways() -> None:
                 assert "" in cells
                 assert cells[len(timed) :] == [""] * (len(cells) - len(timed))
                 assert timed == sorted(timed, reverse=reverse)
+
+    run(look())
+
+
+def test_every_documented_key_works_in_some_pane_and_those_that_are_no_text_in_the_composer() -> None:
+    async def look() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s05")
+            await screen.drawn()
+            planner = bound(screen)
+            await screen.press("2")
+            works = planner.keys() | bound(screen).keys()
+            assert documented() >= EVERYWHERE | {"a", "J", "enter", "question_mark"}
+            assert documented() - works == set()
+            await screen.press("tab")
+            assert isinstance(screen.app.focused, Field)
+            composer = bound(screen)
+            same = {key for key in EVERYWHERE if composer.get(key) == planner[key]}
+            assert same == EVERYWHERE
 
     run(look())
