@@ -287,6 +287,7 @@ class _Engine:
         if self._ledger is None or self._gates.denies("commit"):
             return ""
         self._ledger.close(Overtaken(reason))
+        self._gates.settle()
         return self._ledger.seal()
 
 

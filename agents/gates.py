@@ -179,6 +179,11 @@ class Gates:
         self._deferred.append(work)
         self.notify()
 
+    def settle(self) -> None:
+        """Do what was deferred; no iteration is under way, and where the run has ended none will be."""
+        while self._deferred:
+            self._deferred.pop(0)()
+
     @property
     def working_on(self) -> str | None:
         """The subtask of the step that runs; empty: the program; None: no step runs."""
@@ -212,8 +217,8 @@ class Gates:
         began = monotonic()
         released = False
         while True:
-            while self._deferred and self._ending is None:
-                self._deferred.pop(0)()
+            if self._ending is None:
+                self.settle()
             if self._ending is not None:
                 raise self._ending
             if until():

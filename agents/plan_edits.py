@@ -53,7 +53,7 @@ def edited(session: Session, graph: Graph, command: Edit) -> Plan:
             raise Refused("its nodes cannot change any more", where=old.id, why="it was begun")
         others = [s for s in session.subtasks if s.id != old.id]
         changes["region"] = _region(graph, command.nodes, others)
-        changes |= {"share": None, "amdahl": None, "bound_us": None, "work": None}
+        changes |= dict.fromkeys(("share", "amdahl", "bound_us", "work", "race"))
     return replaced(plan_of(session), old.model_copy(update=changes))
 
 

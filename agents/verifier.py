@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from stitch_tui.agents import events
 from stitch_tui.agents.bench import Workbench
@@ -20,7 +20,6 @@ from stitch_tui.tools.racing import raced
 from stitch_tui.tools.verdict import Category, Verdict
 from stitch_tui.tools.verification import verify_program, verify_region
 
-T = TypeVar("T")
 _STATES = {
     "screen": SubtaskState.BUILDING,
     "build": SubtaskState.BUILDING,
@@ -67,15 +66,18 @@ class ToolVerifier:
         return self._reported(iteration, subtask.id, verdict)
 
     async def race(self, subtask: Subtask, sources: Mapping[str, str], seconds: float) -> Race:
-        """Time candidates beside each other; errors as for `verify`."""
+        """Time candidates beside each other.  A judge that is lost meanwhile is replaced for what comes next.
+
+        Raises:
+            StitchError: this machine or the judge is at fault, as for `verify`.
+            Overtaken: as for `verify`.
+        """
 
         def staged(stage: str) -> None:
             self._enter(subtask.id, self._passed(stage))
 
-        hearing = self._hearing(staged)
-        return await self._judged(
-            lambda bench: raced(bench, sources, subtask.region, seconds=seconds, on_event=hearing)
-        )
+        bench, hearing = (await self._workbench.opened()).bench, self._hearing(staged)
+        return await raced(bench, sources, subtask.region, seconds=seconds, on_event=hearing)
 
     def _upcoming(self, subtask: Subtask) -> dict[str, Any] | None:
         """What is judged after a subtask; None at its first attempt, whose own baselines have to compile."""
@@ -114,7 +116,7 @@ class ToolVerifier:
         )
         return self._reported(iteration, subtask, verdict)
 
-    async def _judged(self, judge: Callable[[Bench], Awaitable[T]]) -> T:
+    async def _judged(self, judge: Callable[[Bench], Awaitable[Verdict]]) -> Verdict:
         """What `judge` finds; a judge that lost the GPU or was killed is replaced, once."""
         try:
             return await judge((await self._workbench.opened()).bench)

@@ -244,6 +244,7 @@ class Workflow:
         self._record.emit(events.SubtaskReopened(subtask=id, reason=alone.summary))
 
     def _finish(self, code: ExitCode, reason: str, status: Status | None = None) -> ExitCode:
+        self._gates.settle()
         self._record.emit(
             events.SessionFinished(
                 status=status or goal.status(code),

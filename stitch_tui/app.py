@@ -77,7 +77,14 @@ class StitchApp(TerminalApp):
             "f2,ctrl+p", "command_palette", "Palette", id="app.palette", tooltip="Find an action.", show=False
         ),
         Binding("question_mark", "help", "Help", id="app.help", key_display="?", tooltip=_HELP),
-        Binding("f1", "help", "Help", id="app.help-everywhere", tooltip="In the composer too.", show=False),
+        Binding(
+            "f1",
+            "help",
+            "Help",
+            id="app.help-everywhere",
+            tooltip="The same, in the composer too.",
+            show=False,
+        ),
         Binding("ctrl+z", "suspend_process", id="app.suspend", tooltip=_SUSPEND, show=False),
     ]
 
@@ -177,8 +184,8 @@ class StitchApp(TerminalApp):
             field.insert(event.character)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C copies a selection; without one it is like Esc and never quits."""
-        self.run_worker(self.screen.run_action("back"), exit_on_error=False)
+        """Ctrl+C copies a selection; without one it is Esc, and never quits."""
+        self.simulate_key("escape")
 
     def action_help(self) -> None:
         from stitch_tui.screens.help import HelpScreen

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import IO
 
 from stitch_tui.agents import events, goal, journal
-from stitch_tui.agents.state import Iteration, Session, Subtask, SubtaskState
-from stitch_tui.plain_text import columns, count, one_line
+from stitch_tui.agents.state import Session, Subtask, SubtaskState
+from stitch_tui.plain_text import count, one_line
 from stitch_tui.tools.errors import ExitCode, StitchError
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.tools.profiling.summary import lines, system_line
 from stitch_tui.tools.redaction import redacted
-from stitch_tui.tools.verdict import Flag, Verdict
+from stitch_tui.view.ending import summary
+from stitch_tui.view.verdict_line import built, speedups
+from stitch_tui.view.wording import error_of_limit
 
 LABEL = 11
 """Width of the words before the first lines: session, reference, device, plan."""
 CLEAR = "\r\x1b[2K"
 """Back to the start of the terminal's line, which becomes empty."""
-SHA = 10
-"""Characters of a commit's name that people see."""
 TOLD = (SubtaskState.PAUSED, SubtaskState.APPROVED)
 """States of a subtask that have a line of their own; the others follow from other events."""
 
@@ -194,9 +194,9 @@ class PlainPrinter:
         verdict = event.verdict
         tried = self._session.iteration(event.iteration).candidate
         who = f"{event.iteration:>4}  {event.subtask or 'program':<9}"
-        error = [f"error {text}"] if (text := _error(verdict)) else []
+        error = [f"error {text}"] if (text := error_of_limit(verdict)) else []
         strategy = [tried.strategy] if tried else []
-        said = ", ".join((*error, *_speedups(verdict), *_built(verdict), *strategy))
+        said = ", ".join((*error, *speedups(verdict), *built(verdict), *strategy))
         kept = "" if event.outcome is Outcome.KEPT else f", {event.outcome}"
         yield f"{who}{verdict.category}{kept}: {said}"
         if not verdict.correct:
@@ -236,137 +236,6 @@ class PlainPrinter:
     def _(self, event: events.Failed) -> Iterator[str]:
         self._failure = event.text
         yield f"stitch: {event.text}"
-
-
-def describe(verdict: Verdict, *, reason: bool = True) -> str:
-    """A verdict in one line: category, error against limit, speedups or *functional, not timed*.
-
-    Args:
-        reason: end with what is wrong; not where the findings follow.
-    """
-    parts = [str(verdict.category), *_measured(verdict)]
-    if Flag.FUNCTIONAL in verdict.flags:
-        parts.append("functional, not timed")
-    if reason and not verdict.correct:
-        parts.append(verdict.summary)
-    return ", ".join(parts)
-
-
-def summary(session: Session, end: events.SessionFinished, *, told: str = "") -> Iterator[str]:
-    """How a session ended: a table of what was judged, the result, where it is, what to do next.
-
-    Args:
-        told: a reason that stands on stderr already.
-    """
-    if session.plan is not None:
-        yield ""
-        yield from columns(_rows(session))
-        yield ""
-    yield one_line(str(end.status) if end.reason == told else f"{end.status}: {end.reason}")
-    if session.plan is not None:
-        yield from map(one_line, _scope(session))
-    yield from map(one_line, _paid(session))
-    if end.best:
-        yield one_line(f"branch {session.branch}, its tip {end.best[:SHA]} holds the best iteration")
-    yield ""
-    yield from _next_steps(session)
-
-
-def _paid(session: Session) -> Iterator[str]:
-    """What the models took, by role."""
-    for role, used in session.usage.items():
-        counted = "about " if used.estimated else ""
-        cost = f", cost {used.cost:.4g}" if used.cost is not None else ""
-        tokens = f"{counted}{used.input:,} tokens in, {used.output:,} out"
-        yield f"{role}: {tokens} in {count(used.calls, 'answer')}{cost}"
-
-
-def _rows(session: Session) -> Iterator[tuple[str, ...]]:
-    timed = any(shown.verdict and shown.verdict.timing for shown in session.iterations)
-    speedup = "speedup" if timed else ""
-    yield "subtask", "state", "verdict", "error of limit", speedup, "tries", "commit", "what"
-    for subtask in session.plan.subtasks if session.plan else ():
-        shown = session.best_of(subtask) or _last(session, subtask.id)
-        what = subtask.title if shown or not subtask.reason else f"{subtask.title}: {subtask.reason}"
-        yield subtask.id, str(subtask.state), *_judged(shown), str(subtask.attempts), _commit(shown), what
-    if session.program is not None:
-        host = session.best_of(session.host) if session.host else None
-        whole = max(filter(None, (_last(session, ""), host)), key=lambda each: each.number, default=None)
-        state = SubtaskState.DONE if session.program.correct else SubtaskState.FAILED
-        yield "program", str(state), *_judged(whole), "1", _commit(whole), "all of it"
-
-
-def _judged(shown: Iteration | None) -> tuple[str, str, str]:
-    """Verdict, error and speedup cells."""
-    verdict = shown.verdict if shown else None
-    if verdict is None:
-        return "none", "", ""
-    speedups = ", ".join(_speedups(verdict))
-    return str(verdict.category), _error(verdict), speedups
-
-
-def _scope(session: Session) -> Iterator[str]:
-    """What the verdicts say, and about how much of the program."""
-    verdicts = [shown.verdict for shown in session.iterations if shown.verdict]
-    if any(Flag.FUNCTIONAL in verdict.flags for verdict in verdicts):
-        yield "judged on the CPU emulator: functional, not timed"
-    kept = [s.region for s in session.kernels if s.best is not None]
-    nodes = sum(len(region.nodes) for region in kept)
-    left = sum(len(u.nodes) for u in session.plan.uncovered) if session.plan else 0
-    covered = f"{count(len(kept), 'kernel')} for {count(nodes, 'operator')}"
-    yield f"{covered}, {left} left to PyTorch" if left else covered
-
-
-def _next_steps(session: Session) -> Iterator[str]:
-    steps = [("stitch log", "every iteration, kept or not")] if session.iterations else []
-    if session.program is not None and session.program.correct:
-        verify = f"stitch verify stitched/model_new.py --reference {session.reference}"
-        steps += [
-            ("stitch show best", "the best one: message, files, changes"),
-            ("stitch apply", "bring it into your tree as stitched/; to judge it there again:"),
-            ("", verify),
-        ]
-    elif session.iterations:
-        steps += [("stitch show last", "the last one: message, files, changes")]
-    else:
-        steps += [("stitch doctor", "what this machine has and lacks")]
-    labels = ("next", *("" for _ in steps[1:]))
-    yield from columns((label, *step) for label, step in zip(labels, steps, strict=True))
-
-
-def _measured(verdict: Verdict) -> Iterator[str]:
-    if error := _error(verdict):
-        yield f"error {error} allowed"
-    yield from _speedups(verdict)
-    for name, beside in verdict.timing.lower_precision.items() if verdict.timing else ():
-        yield f"{beside.speedup.value:.2f}x over {name} (TF32)"
-    if verdict.timing and (replaced := verdict.timing.replaced):
-        yield f"{replaced.speedup.value:.2f}x over the program before, {replaced.speedup.verdict}"
-
-
-def _error(verdict: Verdict) -> str:
-    if verdict.error is None or verdict.error_limit is None:
-        return ""
-    return f"{verdict.error:.1e} of {verdict.error_limit:.1e}"
-
-
-def _speedups(verdict: Verdict) -> Iterator[str]:
-    for name, ratio in verdict.timing.speedups.items() if verdict.timing else ():
-        yield f"{ratio.value:.2f}x over {name}"
-
-
-def _built(verdict: Verdict) -> Iterator[str]:
-    if verdict.build is not None and verdict.build.ok:
-        yield "build cached" if verdict.build.cached else f"built in {verdict.build.seconds:.1f} s"
-
-
-def _last(session: Session, subtask: str) -> Iteration | None:
-    attempts = session.attempts_of(subtask)
-    return attempts[-1] if attempts else None
-
-
-def _commit(shown: Iteration | None) -> str:
-    return shown.commit[:SHA] if shown else ""
 
 
 def _worth(subtask: Subtask) -> str:

@@ -17,6 +17,8 @@ from textual_serve.server import Server
 from stitch_tui.tools.own_process import STITCH
 
 COOKIE = "stitch"
+LOCAL = ("127.0.0.1", "localhost")
+"""Names of one and the same loopback."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
@@ -35,17 +37,18 @@ class Guarded(Server):
     """One viewer process for each page that is open; closing the page ends it and leaves the run alone.
 
     Args:
-        host: where to listen, and the only host that requests may name.
+        host: where to listen, and the only host that requests may name; a name or address, no wildcard.
         token: who has it may steer the runs of this folder; empty: a new one.
     """
 
     def __init__(self, host: str, port: int, token: str = "") -> None:
         command = shlex.join(STITCH)
-        super().__init__(command, host=host, port=port, title="stitch", templates_path=PAGE)
+        named = _named(host, port)
+        super().__init__(
+            command, host=host, port=port, title="stitch", public_url=f"http://{named}", templates_path=PAGE
+        )
         self.token = token or secrets.token_urlsafe(24)
-        self._hosts = {urlsplit(self.public_url).netloc}
-        if host in ("127.0.0.1", "localhost"):
-            self._hosts |= {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        self._hosts = {_named(name, port) for name in LOCAL} if host in LOCAL else {named}
 
     @property
     def url(self) -> str:
@@ -79,6 +82,12 @@ class Guarded(Server):
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def _named(host: str, port: int) -> str:
+    """Host and port as browsers name them in a request."""
+    name = f"[{host}]" if ":" in host else host
+    return name if port == 80 else f"{name}:{port}"
 
 
 async def _with_headers(_: web.Request, response: web.StreamResponse) -> None:

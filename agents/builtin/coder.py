@@ -124,15 +124,15 @@ class BuiltinCoder:
             device: as for `strategies`.
             tried: names of strategies that had their turn.
             disease: what slows the best one down: strategies that act on it come first.
-            race: of the region's variants, which then are what attempts are made of.
-            found: one of them was correct.
+            race: of the region's variants; unless nobody was timed, attempts are made of its contestants.
+            found: one of those that it timed is correct.
         """
         try:
             subtask = lower(graph, region)
         except NotFusable:
             return None
         every = strategies(subtask, device)
-        if race is not None:
+        if race is not None and race.times:
             every = left_after(race, variants(subtask, every), found=found)
         tunes = ordered([tune for tune in every if tune.name not in tried], disease)
         return _candidate(graph, subtask, tunes[n]) if n < len(tunes) else None

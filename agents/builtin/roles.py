@@ -7,9 +7,10 @@ from stitch_tui.agents.builtin import coder, planner
 from stitch_tui.agents.builtin.planner import Leftover, Proposal
 from stitch_tui.agents.builtin.shapes import CONVOLUTIONS, PRODUCTS
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, PlanBrief
-from stitch_tui.agents.state import Advice, Candidate, Plan, Session, Subtask, Uncovered
+from stitch_tui.agents.state import Advice, Candidate, Iteration, Plan, Session, Subtask, Uncovered
 from stitch_tui.tools.graph import DType, Graph, Region
-from stitch_tui.tools.iteration import Kind
+from stitch_tui.tools.iteration import Kind, Outcome
+from stitch_tui.tools.race import Race
 from stitch_tui.tools.speed_of_light import least_work
 
 
@@ -41,15 +42,15 @@ class BuiltinCoder:
         """The next strategy; None when all were tried, and for the host program, which is the stitcher's."""
         if brief.subtask.is_host:
             return None
-        advice = brief.best.advice if brief.best else None
+        advice, race = brief.best.advice if brief.best else None, brief.subtask.race
         attempt = self._coder.attempt(
             brief.graph,
             brief.subtask.region,
             device=brief.device,
             tried=[a.candidate.strategy for a in brief.attempts if a.candidate and a.kind is not Kind.HUMAN],
             disease=advice.disease if advice else None,
-            race=brief.subtask.race,
-            found=brief.best is not None,
+            race=race,
+            found=race is not None and any(_is_right_contestant(race, a) for a in brief.attempts),
         )
         return None if attempt is None else _announced(attempt)
 
@@ -58,6 +59,12 @@ class BuiltinCoder:
         region = brief.subtask.region
         made = self._coder.variants(brief.graph, region, device=brief.device, most=most)
         return tuple(map(_announced, made))
+
+
+def _is_right_contestant(race: Race, attempt: Iteration) -> bool:
+    """Is it one of those that were timed, and correct?  A human's code says nothing of them."""
+    timed = attempt.candidate is not None and attempt.candidate.strategy in race.times
+    return timed and attempt.outcome in (Outcome.KEPT, Outcome.SLOWER)
 
 
 def _announced(candidate: coder.Candidate) -> Candidate:

@@ -32,6 +32,17 @@ def with_versions_of(session: Session, number: int) -> Session:
     return session
 
 
+def without_stale_program(session: Session, before: Session) -> Session:
+    """The session, without the verdict on its program where other versions of kernels belong in there now."""
+    if _versions(session) == _versions(before):
+        return session
+    return session.model_copy(update={"program": None})
+
+
+def _versions(session: Session) -> dict[str, int]:
+    return {subtask.id: subtask.best for subtask in session.kernels if subtask.best is not None}
+
+
 def with_iteration(session: Session, number: int, **changes: Any) -> Session:
     """The session with these fields of one of its iterations, counted from 1, changed."""
     index = number - 1

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from stitch_tui.agents.events.base import SessionEvent
-from stitch_tui.agents.events.changes import with_subtask
+from stitch_tui.agents.events.changes import with_subtask, without_stale_program
 from stitch_tui.agents.state import Plan, Session, SubtaskState
 from stitch_tui.tools.race import Race
 
@@ -18,6 +18,9 @@ class PlanProposed(SessionEvent):
 
 class PlanUpdated(PlanProposed):
     type: Literal["plan.updated"] = "plan.updated"  # type: ignore[assignment]
+
+    def applied_to(self, session: Session) -> Session:
+        return without_stale_program(super().applied_to(session), session)
 
 
 class PlanApproved(SessionEvent):
@@ -72,7 +75,8 @@ class SubtaskFinished(SessionEvent):
     reason: str = ""
 
     def applied_to(self, session: Session) -> Session:
-        return with_subtask(session, self.subtask, state=self.state, best=self.best, reason=self.reason)
+        ended = with_subtask(session, self.subtask, state=self.state, best=self.best, reason=self.reason)
+        return without_stale_program(ended, session)
 
 
 class SubtaskReopened(SessionEvent):

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("", "0.0.0.0", "::")  # what is refused
 
 
 def serve(
@@ -21,6 +22,13 @@ def serve(
     """
     from stitch_tui.tools.errors import EnvironmentFault, UsageError
 
+    if host in EVERYWHERE:
+        raise UsageError(
+            "no browser can open that address",
+            where=f"--host {host}",
+            why="pages and requests name the host that they are for",
+            advice="name the one that browsers will use, as --host 192.0.2.7",
+        )
     if host not in LOOPBACK and len(token) < 16:
         raise UsageError(
             "others could reach it",

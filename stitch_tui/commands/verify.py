@@ -88,9 +88,9 @@ def recheck(
     """
     from stitch_tui.commands.run import flags
     from stitch_tui.config import load
-    from stitch_tui.headless import describe
     from stitch_tui.recheck import recheck as again
     from stitch_tui.tools.history import History
+    from stitch_tui.view.verdict_line import describe
 
     settings = load(Path.cwd(), flags=flags(device, sets or [])).settings
     history = History.open(Path.cwd(), prefix=settings.git.branch_prefix, author=settings.git.author)
@@ -147,7 +147,7 @@ def _as_json(judged: "Judged", code: "ExitCode", *, why: bool) -> dict[str, Any]
 
 
 def _print(judged: "Judged") -> None:
-    from stitch_tui.headless import describe
+    from stitch_tui.view.verdict_line import describe
 
     verdict = judged.verdict
     say(describe(verdict, reason=not verdict.findings))

@@ -4,7 +4,7 @@ from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.screen import Screen
 
-from stitch_tui.screens.pages import Page, heading, table
+from stitch_tui.screens.pages import Page, heading, laid_out, table
 from stitch_tui.screens.steering import Steering
 from stitch_tui.view.orders import ENTRIES
 from stitch_tui.view.wording import GLYPH
@@ -40,10 +40,11 @@ class HelpScreen(Page):
 
     def text(self) -> Content:
         keys = self._keys()
-        return Content("\n").join([Content(INTRO), *keys, *_composer()] if self._has_composer else keys)
+        parts = [Content(INTRO), *keys, *_composer(self.width)] if self._has_composer else keys
+        return Content("\n").join(parts)
 
     def _keys(self) -> list[Content]:
-        """A table of keys for each group, all with the same widths."""
+        """A table of keys for each group, all with the same widths; their ids where there is room."""
         groups: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in (HERE, *GROUPS.values())}
         for active in self._active:
             if id := active.binding.id:
@@ -51,7 +52,8 @@ class HelpScreen(Page):
                 keys = f"{rows[id][0]} {self._key(active)}" if id in rows else self._key(active)
                 rows[id] = (keys, active.tooltip or active.binding.tooltip or active.binding.description, id)
         heads = [("key", "does", "id for ui.keymap")]
-        lines = table([*heads, *(row for rows in groups.values() for row in rows.values())]).split("\n")
+        every = [*heads, *(row for rows in groups.values() for row in rows.values())]
+        lines = laid_out(every, self.width, spare=(2,))
         shown, begin = [lines[0]], 1
         for name, rows in groups.items():
             if rows:
@@ -63,13 +65,13 @@ class HelpScreen(Page):
         return self.app.get_key_display(active.binding)
 
 
-def _composer() -> list[Content]:
+def _composer(width: int) -> list[Content]:
     """What can be written, and the states that it is about."""
     return [
         heading("The composer"),
         Content("Text without a slash redirects the subtask after the arrow; `3: text` another one."),
         Content("Enter sends, Ctrl+J begins a line, Up and Down walk through what was sent.\n"),
-        table([("command", "what it does"), *((f"/{e.name} {e.words}", e.text) for e in ENTRIES)]),
+        table([("command", "what it does"), *((f"/{e.name} {e.words}", e.text) for e in ENTRIES)], width),
         heading("States"),
         Content("   ".join(f"{glyph} {state}" for state, glyph in GLYPH.items())),
     ]

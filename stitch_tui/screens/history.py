@@ -106,10 +106,15 @@ class HistoryScreen(Screen[None]):
 
     @work(group="load", exclusive=True)
     async def load(self) -> None:
-        """Read the session's iterations."""
-        found = await self._from_git(self._read)
-        if found is None:
+        """Read the session's iterations; where there are none, say why as long as the screen stands."""
+        try:
+            found = await asyncio.to_thread(self._read)
+        except StitchError as error:
+            self.query_one("#title", Static).update(Content(" History"))
+            self.query_one("#about", Static).update(Content(printable(str(error))))
+            self.add_class("-none")
             return
+        self.remove_class("-none")
         self._sessions, self._commits, self._best = found
         title = f" History: {self._session}, {len(self._commits)} iterations"
         self.query_one("#title", Static).update(Content(printable(title)))

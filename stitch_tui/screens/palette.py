@@ -32,14 +32,14 @@ class Orders(Provider):
 
     def _help(self, entry: Entry) -> str:
         """``/skip [ID] [WHY]  key s``, as the markup that Textual reads it as."""
-        wanted = entry.action or entry.name
         keys = [
             self.app.get_key_display(active.binding)
             for active in self.screen.active_bindings.values()
-            if active.binding.action.removeprefix("app.") == wanted
+            if active.enabled and active.binding.action.removeprefix("app.") == entry.pressed
         ]
-        command = f"/{entry.name} {entry.words}".rstrip().replace("[", r"\[")  # escape() leaves [ID] as it is
-        return f"{command}  key {' or '.join(keys)}" if keys else command
+        command = f"/{entry.name} {entry.words}".rstrip()
+        shown = f"{command}  key {' or '.join(keys)}" if keys else command
+        return shown.replace("[", r"\[")  # escape() leaves [ID] as it is
 
     def _doing(self, entry: Entry) -> Callable[[], Awaitable[None]]:
         return partial(self._do, entry)

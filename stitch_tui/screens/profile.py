@@ -36,9 +36,9 @@ class ProfileScreen(Page):
         if profile.opaque:
             parts.append(Content(f"cannot be exported: {one_line(profile.opaque)}"))
         if profile.hottest:
-            parts += [heading("Hottest operators"), table(self._hottest())]
-        parts += [heading("Whole passes"), *_traced(profile.trace)]
-        parts += [heading("Subtasks"), table(self._subtasks())]
+            parts += [heading("Hottest operators"), table(self._hottest(), self.width, spare=(3,))]
+        parts += [heading("Whole passes"), *_traced(profile.trace, self.width)]
+        parts += [heading("Subtasks"), table(self._subtasks(), self.width, spare=(4, 3))]
         for subtask in session.subtasks:
             best = session.best_of(subtask)
             if best and best.verdict and best.verdict.profile:
@@ -46,7 +46,7 @@ class ProfileScreen(Page):
         if session.program and session.program.profile:
             program = session.program.profile
             trace = Trace(system=program.system, evidence=program.system_evidence, why=program.why)
-            parts += [heading("Stitched program"), *_traced(trace)]
+            parts += [heading("Stitched program"), *_traced(trace, self.width)]
         return Content("\n").join(parts)
 
     def _hottest(self) -> list[tuple[str, ...]]:
@@ -66,16 +66,16 @@ class ProfileScreen(Page):
         return [head, *map(_row, self._board.session.subtasks)]
 
 
-def _traced(trace: Trace) -> Iterator[Content]:
+def _traced(trace: Trace, width: int) -> Iterator[Content]:
     """A trace: who made it, what it says of the whole, its tables."""
     yield Content(evidence_sentence(trace))
     if trace.system is None:
         return
     yield Content(limit_sentence(trace.system))
-    yield table(trace_rows(trace.system), head=False)
+    yield table(trace_rows(trace.system), width, head=False)
     for title, rows in tables(trace.system):
         yield Content.styled(f"\n{title}", "$muted bold")
-        yield table(rows)
+        yield table(rows, width)
 
 
 def _limits(profile: Profile, advice: Advice | None) -> Iterator[Content]:

@@ -8,11 +8,11 @@ from textual.content import Content
 from textual.events import Click
 
 from stitch_tui.agents.state import Iteration
-from stitch_tui.headless import summary
 from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.screens.pages import Page, heading, table
 from stitch_tui.tools.verdict import Verdict
 from stitch_tui.view.board import Board, Note
+from stitch_tui.view.ending import summary
 from stitch_tui.view.wording import GLYPH, error_of_limit, headline, percent, times, tone
 from stitch_tui.widgets.cited import clicked, linked
 
@@ -24,11 +24,13 @@ _TONE = {
     "busy": "$accent",
     "plain": "",
 }
+SPARE = (6, 5, 7, 3)
+"""Columns that a narrow report does without: error, vs eager, tries, share."""
 _STYLE = {"error": "$gate-fail", "warning": "$waiting", "decision": "$accent", "run": "bold"}
 
 
 class ReportScreen(Page):
-    """As it was when it was opened."""
+    """As it was when it was opened, or given another size."""
 
     PAGE = " Report"
 
@@ -46,7 +48,7 @@ class ReportScreen(Page):
         if session.coverage is not None:
             parts.append(Content(f"kernels cover {percent(session.coverage)} of the reference's time"))
         styles = [_TONE[tone(subtask.state)] for subtask in session.subtasks]
-        parts += [heading("Subtasks"), table(self._rows(), styles=styles)]
+        parts += [heading("Subtasks"), table(self._rows(), self.width, styles=styles, spare=SPARE)]
         if said := [f"{s.id}: {s.reason}" for s in session.subtasks if s.reason]:
             parts += [heading("Why"), Content(printable("\n".join(said)))]
         if self._board.finished:

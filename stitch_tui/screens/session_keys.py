@@ -11,6 +11,7 @@ _NOW = "Tell the Coder something now: cancels the current step."
 _TABLE = "Show or hide chart and table of iterations."
 _HISTORY = "Iterations in git: compare, restore, apply, export."
 _AUTONOMY = "Next autonomy: ask-each, ask-plan, auto."
+_EVERYWHERE = "The same, in the composer too."
 _BACK = "Back out; twice: cancel the current step."
 
 BINDINGS: list[BindingType] = [
@@ -26,7 +27,8 @@ BINDINGS: list[BindingType] = [
     Binding("J,shift+down", "move(1)", "Down", id="plan.down", tooltip="Later in the plan.", show=False),
     Binding("K,shift+up", "move(-1)", "Up", id="plan.up", tooltip="Earlier in the plan.", show=False),
     Binding("o", "add", "Add", id="plan.add", tooltip="Add a subtask below.", show=False),
-    Binding("p,f6", "pause", "Pause", id="run.pause", tooltip="Pause or resume; a pause frees the GPU."),
+    Binding("p", "pause", "Pause", id="run.pause", tooltip="Pause or resume; a pause frees the GPU."),
+    Binding("f6", "pause", id="run.pause-everywhere", tooltip=_EVERYWHERE, priority=True, show=False),
     Binding("x", "stop", "Stop", id="run.stop", tooltip="Stop the run; asks what to keep."),
     Binding("u", "undo", "Undo", id="run.undo", tooltip="Back to what was kept before.", show=False),
     Binding("b", "restore_best", "Best", id="run.best", tooltip="Go on from the best.", show=False),

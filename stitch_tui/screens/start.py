@@ -21,8 +21,9 @@ from stitch_tui.agents import journal, presence
 from stitch_tui.agents.state import Status
 from stitch_tui.config import load
 from stitch_tui.link import EngineFeed, Feed, JournalFeed
-from stitch_tui.plain_text import count, one_line, printable
+from stitch_tui.plain_text import one_line, printable
 from stitch_tui.screens.session import SessionScreen
+from stitch_tui.screens.start_text import facts, heading, session_row
 from stitch_tui.session import Known
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.view.board import Board
@@ -31,7 +32,6 @@ from stitch_tui.widgets.keyline import KeyLine
 
 if TYPE_CHECKING:
     from stitch_tui.agents.engine import Request
-    from stitch_tui.tools.doctor import Report
 
 SESSIONS = 30
 """Latest sessions that are listed."""
@@ -147,13 +147,13 @@ class StartScreen(Screen[None]):
 
     def _session_options(self) -> Iterator[Option]:
         if self._known:
-            yield Option(_heading("Sessions"), disabled=True)
+            yield Option(heading("Sessions"), disabled=True)
         running = self._engine.session if self._engine else ""
         for known in self._known.values():
-            yield Option(_session_row(known, known.name == running), id=f"session {known.name}")
+            yield Option(session_row(known, known.name == running), id=f"session {known.name}")
 
     def _reference_options(self) -> Iterator[Option]:
-        yield Option(_heading("Begin with"), disabled=True)
+        yield Option(heading("Begin with"), disabled=True)
         for path in self._references:
             yield Option(Content.assemble(("▸ ", "$accent bold"), one_line(path)), id=f"begin {path}")
         text = "another file …" if self._references else "no reference found here: name one …"
@@ -171,7 +171,7 @@ class StartScreen(Screen[None]):
         settings = load(self._project, refuse=False).settings
         device = settings.device
         report = await examine(self._project, device.kind, device.index, settings.reference.python)
-        self.query_one("#checks", Static).update(Content("\n").join(_facts(report)))
+        self.query_one("#checks", Static).update(Content("\n").join(facts(report)))
 
     # choosing --------------------------------------------------------------------------------------
 
@@ -297,44 +297,3 @@ def _apart(work: Callable[[], object]) -> "asyncio.Future[object]":
 
     threading.Thread(target=run, daemon=True).start()
     return future
-
-
-def _heading(text: str) -> Content:
-    return Content.styled(text.upper(), "$muted bold")
-
-
-def _session_row(known: Known, running: bool) -> Content:
-    """Two lines: how it stands and its name; what it is about."""
-    if running:
-        glyph, style, word = "●", "$accent bold", "running"
-    elif known.ended is None:
-        glyph, style, word = "!", "$waiting bold", "killed"
-    else:
-        met = known.ended.status is Status.GOAL_MET
-        glyph, style, word = (
-            ("✓", "$gate-pass", "goal met") if met else ("■", "$waiting", str(known.ended.status))
-        )
-    device, tried = known.device.removeprefix("cuda "), count(known.iterations, "iteration")
-    about = f"{known.target or known.reference}, {device}, {tried}"
-    return Content.assemble(
-        (f"{glyph} ", style),
-        (one_line(known.name), "bold"),
-        (f"  {word}", style),
-        (f"\n  {one_line(about)}", "$muted"),
-    )
-
-
-def _facts(report: "Report") -> Iterator[Content]:
-    """What is there, what is missing with its fix, and by name what would merely add something."""
-    style = "$gate-pass" if report.ready else "$gate-fail"
-    yield Content.styled(f"{'✓' if report.ready else '✗'} {printable(report.verdict)}\n", style)
-    for check in report.checks:
-        if check.state != "absent":
-            style = "$gate-pass" if check.state == "ok" else "$gate-fail"
-            found = (printable(check.found), "$muted")
-            yield Content.assemble((f"{check.state.glyph} ", style), f"{check.name:<16}", found)
-            if check.fix:
-                yield Content.styled(f"  {check.fix}", style)
-    if absent := [check.name for check in report.checks if check.state == "absent"]:
-        yield Content.styled(f"\n- without {', '.join(absent)}", "$muted")
-        yield Content.styled("  `stitch doctor` says what each would add", "$muted")

@@ -1,13 +1,10 @@
 """What a person decides on the session screen: each key makes a command, and the engine's answer is shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import monotonic
-
-from textual.screen import Screen
 
 from stitch_tui.agents.commands import (
     Add,
-    Command,
     Decide,
     Edit,
     Pause,
@@ -22,6 +19,7 @@ from stitch_tui.agents.settings import Autonomy
 from stitch_tui.agents.state import Subtask, SubtaskState
 from stitch_tui.link import Feed
 from stitch_tui.plain_text import count
+from stitch_tui.screens.ordering import Make, Ordering, sentence
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.iteration import Outcome
 from stitch_tui.view import orders, plan_text
@@ -31,17 +29,15 @@ from stitch_tui.widgets.composer import Composer, Field
 from stitch_tui.widgets.planner import SubtaskList
 from stitch_tui.widgets.subtask_form import SubtaskForm
 
-Make = Callable[[int], Command]
 TWICE_S = 3.0
 """Two Esc within this time cancel the current step."""
 
 
-class Steering(Screen[None]):
+class Steering(Ordering):
     """The decisions; the screen that draws is its subclass."""
 
     def __init__(self, board: Board, feed: Feed) -> None:
-        super().__init__()
-        self.board, self.feed = board, feed
+        super().__init__(board, feed)
         self._escaped = -TWICE_S
 
     # the parts that decisions are about -----------------------------------------------------------
@@ -66,38 +62,6 @@ class Steering(Screen[None]):
     def chosen(self) -> Subtask | None:
         """The selected subtask."""
         return self.board.subtask(self.planner.chosen)
-
-    @property
-    def steerable(self) -> bool:
-        """Is there a run, and can it be reached?"""
-        return self.board.running and not self.feed.trouble
-
-    # sending ---------------------------------------------------------------------------------------
-
-    def order(self, *makes: Make) -> None:
-        """Have the engine do these one after the other; the first refusal ends it."""
-        self.run_worker(self._ordered(makes), group="orders", exit_on_error=False)
-
-    async def _ordered(self, makes: Sequence[Make]) -> bool:
-        generation = self.board.session.generation
-        text = ""
-        for make in makes:
-            try:
-                reply = await self.feed.send(make, generation)
-            except (StitchError, ValueError) as error:
-                self.tell(_sentence(error), bad=True)
-                return False
-            if not reply.ok:
-                self.tell(reply.text, bad=True)
-                return False
-            generation, text = reply.generation, reply.text
-        if text:
-            self.tell(f"takes effect {text}")
-        return True
-
-    def tell(self, text: str, *, bad: bool = False) -> None:
-        """Say something in passing."""
-        self.notify(text, severity="error" if bad else "information", timeout=6 if bad else 3, markup=False)
 
     # the keys --------------------------------------------------------------------------------------
 
@@ -148,7 +112,7 @@ class Steering(Screen[None]):
 
     async def _save(self, event: SubtaskForm.Saved) -> None:
         before, after = event.before, event.after
-        if before == after or await self._ordered([_saved(event)]):
+        if before == after or await self.ordered([_saved(event)]):
             self.form.close()
             self._written()
 
@@ -248,7 +212,7 @@ class Steering(Screen[None]):
 
     def _leave_after(self, make: Make) -> None:
         async def told() -> None:
-            if await self._ordered([make]):
+            if await self.ordered([make]):
                 self.app.exit()
 
         self.run_worker(told(), group="orders", exit_on_error=False)
@@ -287,12 +251,12 @@ class Steering(Screen[None]):
         try:
             wanted = orders.read(line, self.board.session, self.composer.target)
         except StitchError as error:
-            self.tell(_sentence(error), bad=True)
+            self.tell(sentence(error), bad=True)
             return False
         if wanted.make is None:
             await self.act(wanted.action, wanted.argument)
             return True
-        return await self._ordered([wanted.make])
+        return await self.ordered([wanted.make])
 
     async def act(self, action: str, argument: str) -> None:
         """Run an action of this screen or of the app, as its key would."""
@@ -311,7 +275,7 @@ class Steering(Screen[None]):
         try:
             found = plan_text.changes(self.board.session, text)
         except StitchError as error:
-            self.tell(_sentence(error), bad=True)
+            self.tell(sentence(error), bad=True)
             return
         if not found:
             self.tell("the plan is unchanged")
@@ -334,11 +298,3 @@ def _saved(event: SubtaskForm.Saved) -> Make:
         nodes=after.nodes if after.nodes != before.nodes else None,
         generation=g,
     )
-
-
-def _sentence(error: Exception) -> str:
-    """An error for a person; pydantic's many lines become the one that says what is wrong."""
-    if isinstance(error, StitchError):
-        return str(error)
-    lines = str(error).splitlines()
-    return lines[2].strip() if len(lines) > 2 else str(error)

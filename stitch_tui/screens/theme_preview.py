@@ -40,7 +40,7 @@ class ThemeScreen(Screen[None]):
         Binding("enter", "take", "Take", id="themes.take"),
     ]
     CSS = """
-    ThemeScreen OptionList { width: 34; height: 1fr; }
+    ThemeScreen OptionList { width: 30; height: 1fr; }
     ThemeScreen #samples { height: auto; padding: 1 2; }
     ThemeScreen CodeView { height: 1fr; margin: 0 2; }
     """
@@ -55,7 +55,7 @@ class ThemeScreen(Screen[None]):
         names = sorted(self.app.available_themes, key=lambda name: (name not in labels, name))
         with Horizontal():
             yield OptionList(
-                *(Option(Content(f"{name}  {labels.get(name, '')}"), id=name) for name in names), markup=False
+                *(Option(_row(name, labels.get(name, "")), id=name) for name in names), markup=False
             )
             with Vertical():
                 yield Static(_samples(), id="samples", markup=False)
@@ -86,6 +86,10 @@ class ThemeScreen(Screen[None]):
     def action_back(self) -> None:
         self.app.theme = self._before
         self.app.pop_screen()
+
+
+def _row(name: str, label: str) -> Content:
+    return Content.assemble(name, (f"\n  {label}", "$muted")) if label else Content(name)
 
 
 def _samples() -> Content:

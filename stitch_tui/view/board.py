@@ -27,7 +27,7 @@ class Note:
     """One line of the log."""
 
     kind: str
-    """``warning``, ``error``, ``route``, ``docs``, ``decision`` or ``run``."""
+    """``warning``, ``error``, ``route``, ``race``, ``docs``, ``decision`` or ``run``."""
     text: str
     time: datetime | None = None
     citations: tuple[events.Citation, ...] = ()

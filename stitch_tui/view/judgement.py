@@ -5,12 +5,12 @@ from typing import Any
 
 from stitch_tui.agents.criteria import CRITERIA
 from stitch_tui.agents.diagnosis import Work, diagnose
-from stitch_tui.headless import describe
 from stitch_tui.tools.errors import ExitCode
 from stitch_tui.tools.profiling.profile import Profile
 from stitch_tui.tools.profiling.summary import lines
 from stitch_tui.tools.verdict import Finding, Flag, Timing, Verdict
 from stitch_tui.view.markdown import bullets, escaped, table
+from stitch_tui.view.verdict_line import describe
 from stitch_tui.view.wording import duration_us, percent, times
 
 EXIT = {

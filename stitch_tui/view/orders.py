@@ -36,19 +36,26 @@ class Entry:
     text: str
     action: str = ""
     """Of the screen or app; empty: a command for the engine."""
+    by_key: str = ""
+    """The action whose key does this; empty: `action`, or the one with the command's name."""
+
+    @property
+    def pressed(self) -> str:
+        """The action that a key would have."""
+        return self.by_key or self.action or self.name
 
 
 ENTRIES = (
     Entry("approve", "[ID]", "approve a subtask, or all that is proposed"),
     Entry("reject", "ID [WHY]", "reject a proposed subtask"),
     Entry("redirect", "[ID] TEXT", "tell the Coder to go another way, before its next compile"),
-    Entry("now", "[ID] TEXT", "redirect now: cancel the current step"),
+    Entry("now", "[ID] TEXT", "redirect now: cancel the current step", by_key="redirect(True)"),
     Entry("skip", "[ID] [WHY]", "leave a subtask to PyTorch"),
-    Entry("unskip", "[ID]", "take a skipped subtask back"),
+    Entry("unskip", "[ID]", "take a skipped subtask back", by_key="skip"),
     Entry("move", "ID PLACE", "move a subtask to a place in the plan"),
     Entry("restore", "N", "go on from iteration N of a subtask"),
     Entry("pause", "", "wait after the current step and give up the GPU"),
-    Entry("resume", "", "go on after a pause"),
+    Entry("resume", "", "go on after a pause", by_key="pause"),
     Entry("autonomy", "MODE", "ask-each, ask-plan or auto"),
     Entry("stop", "[WHY]", "end the run; the branch ends with the best", "stop"),
     Entry("edit", "", "edit the selected subtask", "edit"),

@@ -38,10 +38,10 @@ class CodeView(ScrollView, can_focus=True):
         "code--error", "code--warning", "code--fact", "code--file", *(f"code--{kind}" for kind in KINDS),
     }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", "Down", show=False),
-        Binding("k", "scroll_up", "Up", show=False),
-        Binding("g", "scroll_home", "Top", show=False),
-        Binding("G", "scroll_end", "Bottom", show=False),
+        Binding("j", "scroll_down", "Down", id="coder.down", show=False),
+        Binding("k", "scroll_up", "Up", id="coder.up", show=False),
+        Binding("g", "scroll_home", "Top", id="coder.top", show=False),
+        Binding("G", "scroll_end", "Bottom", id="coder.bottom", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

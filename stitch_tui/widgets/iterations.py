@@ -115,11 +115,11 @@ class IterationTable(DataTable[Text]):
             self.post_message(self.Picked(int(event.row_key.value)))
 
     def _sorted(self) -> None:
+        """Order the rows; those of which nothing is known come last, whichever way it goes."""
         ranks = {key: values[self._order] for key, values in self._keys.items()}
-        order = {key: n for n, key in enumerate(sorted(ranks, key=lambda k: (ranks[k] == "", ranks[k])))}
-        if len({type(v) for v in ranks.values() if v != ""}) > 1:
-            return
-        self.sort("#", key=lambda cell: order.get(_number(cell), 0), reverse=self._reverse)
+        known = sorted((k for k in ranks if ranks[k] != ""), key=lambda k: (ranks[k],), reverse=self._reverse)
+        order = {key: n for n, key in enumerate([*known, *(k for k in ranks if ranks[k] == "")])}
+        self.sort("#", key=lambda cell: order.get(_number(cell), 0))
 
 
 def _justify(column: str) -> JustifyMethod:

@@ -35,8 +35,8 @@ class SubtaskList(OptionList):
     """The plan's rows; the highlighted one is what keys and the other panes are about."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor_down", "Down", show=False),
-        Binding("k", "cursor_up", "Up", show=False),
+        Binding("j", "cursor_down", "Down", id="planner.down", show=False),
+        Binding("k", "cursor_up", "Up", id="planner.up", show=False),
     ]
 
     @dataclass

@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from stitch_tui.agents.state import Subtask
-from stitch_tui.plain_text import one_line, printable
+from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.view.wording import duration_us, percent, times
 
 _LABEL = 9
@@ -37,6 +37,8 @@ def _lines(subtask: Subtask) -> Iterator[Content]:
         yield _fact("bound", f"{duration_us(subtask.bound_us)} by the roofline")
     if subtask.amdahl is not None:
         yield _fact("at most", f"{times(subtask.amdahl)} for the program")
+    if (race := subtask.race) and race.times:
+        yield _fact("raced", f"{race.winner}, fastest of {count(len(race.times), 'variant')}")
 
 
 def _fact(name: str, text: str) -> Content:

@@ -24,8 +24,8 @@ class VerifierPane(VerticalScroll, can_focus=True):
     """Shows one iteration's verdict."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", "Down", show=False),
-        Binding("k", "scroll_up", "Up", show=False),
+        Binding("j", "scroll_down", "Down", id="verifier.down", show=False),
+        Binding("k", "scroll_up", "Up", id="verifier.up", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

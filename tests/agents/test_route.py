@@ -3,12 +3,12 @@
 import pytest
 import sessions
 
-from stitch_tui.agents import events, goal, route
+from stitch_tui.agents import events, goal, plan_edits, route
 from stitch_tui.agents.route import Next
 from stitch_tui.agents.settings import GoalSettings, LimitSettings, Settings
-from stitch_tui.agents.state import Candidate, Session, Subtask, SubtaskState
+from stitch_tui.agents.state import Candidate, Plan, Session, Subtask, SubtaskState
 from stitch_tui.tools.errors import ExitCode
-from stitch_tui.tools.graph import region_of
+from stitch_tui.tools.graph import Region, region_of
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.verdict import Category, Flag, Verdict
 
@@ -167,3 +167,45 @@ def test_a_subtask_that_gets_nowhere_is_planned_anew_only_by_a_planner_that_can(
     assert route.route(often, often.subtask("s01"), models()).next is Next.REPAIR
     better = after((Outcome.KEPT, CORRECT), *[(Outcome.WRONG, WRONG)] * 3)
     assert route.route(better, better.subtask("s01"), models()).next is Next.REPAIR
+
+
+def stitched_with_one_of_two() -> Session:
+    """Two kernels were kept, one was skipped then, and the program was judged with the other."""
+    elsewhere = Region(nodes=("relu",), inputs=("linear",), outputs=("relu",))
+    second = sessions.subtask("s02").model_copy(update={"region": elsewhere})
+    return events.fold(
+        [
+            *sessions.started(sessions.subtask("s01"), second),
+            *sessions.attempt(1, Outcome.KEPT, CORRECT, "s01"),
+            *sessions.attempt(2, Outcome.KEPT, CORRECT, "s02"),
+            events.SubtaskFinished(subtask="s01", state=SubtaskState.DONE, best=1),
+            events.SubtaskFinished(subtask="s02", state=SubtaskState.SKIPPED),
+            events.IterationStarted(iteration=3, subtask="", attempt=1, kind=Kind.INTEGRATE),
+            events.VerdictReached(iteration=3, subtask="", verdict=CORRECT, outcome=Outcome.KEPT),
+            events.IterationCommitted(iteration=3, sha="3" * 40, subject="the program"),
+        ]
+    )
+
+
+def test_a_kernel_that_is_taken_back_makes_the_program_stale() -> None:
+    session = stitched_with_one_of_two()
+    assert route.stitched(session)
+    again = events.PlanUpdated(plan=plan_edits.taken_back(session, "s02")).applied_to(session)
+    assert again.subtask("s02").best == 2, "older than the program, and not in it"
+    assert not route.stitched(again)
+
+
+def test_a_kernel_that_joins_as_a_twin_makes_the_program_stale() -> None:
+    session = stitched_with_one_of_two()
+    added = Plan(subtasks=(*session.subtasks, sessions.subtask("s03")))
+    planned = events.PlanUpdated(plan=added).applied_to(session)
+    assert route.stitched(planned), "nothing of it is kept yet"
+    done = events.SubtaskFinished(subtask="s03", state=SubtaskState.DONE, best=1).applied_to(planned)
+    assert not route.stitched(done)
+
+
+def test_other_words_in_a_plan_leave_the_program_as_it_was_judged() -> None:
+    session = stitched_with_one_of_two()
+    named = session.subtask("s01").model_copy(update={"title": "the same"})
+    plan = plan_edits.replaced(plan_edits.plan_of(session), named)
+    assert route.stitched(events.PlanUpdated(plan=plan).applied_to(session))

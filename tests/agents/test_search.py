@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from stitch_tui.agents import events, journal
+from stitch_tui.agents.gates import Overtaken
 from stitch_tui.agents.journal import Journal
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import CodeBrief
 from stitch_tui.agents.search import Search
 from stitch_tui.agents.settings import SearchSettings
 from stitch_tui.agents.state import HOST, Candidate, Iteration, Plan, Subtask, Task
+from stitch_tui.tools.errors import Denied, DeviceLost, JudgeKilled, LimitReached, ReferenceFault
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.iteration import Kind
 from stitch_tui.tools.race import Race
@@ -30,6 +32,8 @@ class Contestants:
     """Coder and Verifier of a race with so many variants, of which the last one wins."""
 
     count: int = 3
+    fault: Exception | None = None
+    """What a race ends with."""
     raced: list[tuple[list[str], float]] = field(default_factory=list)
 
     async def code(self, brief: CodeBrief) -> Candidate | None:
@@ -41,6 +45,8 @@ class Contestants:
 
     async def race(self, subtask: Subtask, sources: Mapping[str, str], seconds: float) -> Race:
         self.raced.append((list(sources), seconds))
+        if self.fault:
+            raise self.fault
         return Race(times=dict.fromkeys(reversed(sources), TIME), left_out={"late": "no time was left"})
 
     async def verify(self, *args: Any) -> Any:
@@ -72,6 +78,34 @@ def test_a_subtask_is_raced_once_before_its_first_attempt_and_the_journal_tells_
     assert (known.attempts, known.best) == (0, None), "a race is no attempt"
     (tmp_path / "again").mkdir()
     assert not searched(tmp_path / "again", contestants, known, SearchSettings())[0]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        DeviceLost("the judge's context on the GPU is gone"),
+        JudgeKilled("the reference was killed"),
+        ReferenceFault("race took longer than 300 s"),
+        OSError(28, "No space left on device"),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_a_race_that_fails_is_over_and_is_said(fault: Exception, tmp_path: Path) -> None:
+    contestants, subtask = Contestants(fault=fault), Subtask(id="s01", title="gelu")
+    assert searched(tmp_path, contestants, subtask, SearchSettings())[0]
+    *_, warned, raced = journal.read(tmp_path / "events.jsonl")
+    assert isinstance(warned, events.Warned)
+    assert warned.text == f"s01: its variants were not raced: {fault}"
+    assert isinstance(raced, events.Raced)
+    assert raced.race == Race(), "it is not begun again"
+
+
+@pytest.mark.parametrize(
+    "fault", [Denied("a rule denies this run to run"), LimitReached("the limit"), Overtaken("redirected")]
+)
+def test_what_a_human_or_a_limit_ends_is_no_fault_of_the_race(fault: Exception, tmp_path: Path) -> None:
+    with pytest.raises(type(fault)):
+        searched(tmp_path, Contestants(fault=fault), Subtask(id="s01", title="gelu"), SearchSettings())
 
 
 @pytest.mark.parametrize(

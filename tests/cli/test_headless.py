@@ -19,7 +19,7 @@ from stitch_tui.agents.record import Record
 from stitch_tui.agents.state import Status, SubtaskState
 from stitch_tui.headless import NdjsonPrinter, PlainPrinter
 from stitch_tui.plain_text import columns, printable
-from stitch_tui.tools.iteration import Outcome
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.race import Race
 from stitch_tui.tools.verdict import Category, Samples
 
@@ -52,6 +52,22 @@ def test_the_table_shows_the_best_attempt_and_says_functional() -> None:
     assert "numerics" not in answer
     assert "numerics" in progress
     assert "goal met: all correct" in answer.splitlines()
+
+
+def test_the_row_of_the_program_is_its_last_judged_version_and_counts_them() -> None:
+    *history, finished, ended = whole_session()
+    for number, judged in ((3, sessions.verdict(Category.NUMERICS)), (4, sessions.verdict())):
+        _, _, *rest = sessions.attempt(number, Outcome.KEPT, judged, subtask="")
+        begun = events.IterationStarted(iteration=number, subtask="", attempt=1, kind=Kind.INTEGRATE)
+        history += [begun, *rest]
+    sealed = [
+        events.IterationStarted(iteration=5, subtask="", attempt=1, kind=Kind.SEAL),
+        events.IterationEnded(iteration=5, outcome=Outcome.KEPT, reason="the best"),
+        events.IterationCommitted(iteration=5, sha="f" * 40, subject="the best"),
+    ]
+    _, answer = printed([*history, finished, *sealed, ended])
+    (row,) = [line.split() for line in answer.splitlines() if line.startswith("program")]
+    assert row == ["program", "done", "correct", "2", f"{4:040x}"[:10], "all", "of", "it"]
 
 
 def test_the_end_says_what_to_do_next() -> None:

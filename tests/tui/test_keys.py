@@ -1,7 +1,9 @@
 """Each key makes the command it stands for, made for the session's generation."""
 
 import asyncio
+import re
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +27,26 @@ from stitch_tui.agents.settings import Autonomy
 from stitch_tui.widgets import planner
 from stitch_tui.widgets.coder import CoderPane
 from stitch_tui.widgets.composer import Field
-from stitch_tui.widgets.iterations import IterationTable
+from stitch_tui.widgets.iterations import COLUMNS, IterationTable
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+NAMED = {"/": "slash", "?": "question_mark", "]": "right_square_bracket", "[": "left_square_bracket"}
+EVERYWHERE = {"f1", "f2", "f6", "ctrl+p", "ctrl+g", "ctrl+q", "tab", "shift+tab", "escape"}
+"""Keys of the table that are no text: they do the same in the composer."""
+
+
+def documented() -> set[str]:
+    """The keys in README's table, as Textual calls them."""
+    rows = README.partition("| key | what it does |")[2].partition("\n\n")[0].split("\n")[2:]
+    cells = [cell for row in rows for cell in row.strip("| ").split(" | ")[::2]]
+    names = {name for cell in cells for shown in re.findall("`([^`]+)`", cell) for name in shown.split()}
+    names = {"escape" if name == "Esc" else name for name in names}
+    return {NAMED.get(name) or (name if len(name) == 1 else name.lower()) for name in names}
+
+
+def bound(screen: Shown) -> dict[str, str]:
+    """Keys that work where the focus is, with their actions."""
+    return {key: active.binding.action for key, active in screen.app.screen.active_bindings.items()}
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -50,6 +71,7 @@ PRESSED: list[tuple[str, str, list[object]]] = [
     ("shift+up", "s03", [Reorder(subtask="s03", position=2, generation=0)]),
     ("p", "s03", [Pause(generation=0)]),
     ("f6", "s03", [Pause(generation=0)]),
+    ("tab f6", "s03", [Pause(generation=0)]),
     ("x k", "s03", [Stop(generation=0)]),
     ("b y", "s01", [Restore(iteration=5, generation=0)]),
     ("u y", "s01", [Restore(iteration=1, generation=0)]),
@@ -288,6 +310,7 @@ def test_the_palette_shows_each_command_whole_and_its_key(key: str) -> None:
             async with asyncio.timeout(30):
                 while "/skip [ID] [WHY]  key s" not in screen.picture:
                     await screen.pilot.pause()
+            assert "/now [ID] TEXT  key R" in screen.picture
 
     run(look())
 
@@ -316,5 +339,67 @@ def test_the_table_stands_on_what_the_panes_show() -> None:
                 async with asyncio.timeout(30):
                     while table._chosen != number:
                         await screen.drawn()
+
+    run(look())
+
+
+@pytest.mark.parametrize("way_in", ["question_mark", "h", "d", "slash t h e m e enter", "slash l o g enter"])
+def test_ctrl_c_leaves_a_screen_as_esc_does(way_in: str) -> None:
+    async def press() -> None:
+        async with shown() as screen:
+            await screen.press(*way_in.split())
+            assert len(screen.app.screen_stack) == 2
+            await screen.press("ctrl+c")
+            assert len(screen.app.screen_stack) == 1
+
+    run(press())
+
+
+def test_ctrl_c_is_no_to_a_question_and_lets_a_form_go() -> None:
+    async def press() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            await screen.press("x", "ctrl+c")
+            assert not screen.screen.asks.asking
+            await screen.press("e", "ctrl+c")
+            assert not screen.screen.form.is_open
+            assert screen.engine.told == []
+
+    run(press())
+
+
+def test_what_is_not_known_is_sorted_last_both_ways() -> None:
+    async def look() -> None:
+        async with shown() as screen:
+            table = screen.screen.query_one(IterationTable)
+            place = table._shown.index("speedup")
+            for reverse in (True, False):
+                table._order, table._reverse = COLUMNS.index("speedup"), reverse
+                table._sorted()
+                cells = [str(table.get_row_at(row)[place]) for row in range(table.row_count)]
+                timed = [float(cell.removesuffix("x")) for cell in cells if cell]
+                assert "" in cells
+                assert cells[len(timed) :] == [""] * (len(cells) - len(timed))
+                assert timed == sorted(timed, reverse=reverse)
+
+    run(look())
+
+
+def test_every_documented_key_works_in_some_pane_and_those_that_are_no_text_in_the_composer() -> None:
+    async def look() -> None:
+        async with shown() as screen:
+            screen.screen.planner.choose("s05")
+            await screen.drawn()
+            planner = bound(screen)
+            await screen.press("2")
+            works = planner.keys() | bound(screen).keys()
+            assert documented() >= EVERYWHERE | {"a", "J", "enter", "question_mark"}
+            assert documented() - works == set()
+            await screen.press("tab")
+            assert isinstance(screen.app.focused, Field)
+            composer = bound(screen)
+            same = {key for key in EVERYWHERE if composer.get(key) == planner[key]}
+            assert same == EVERYWHERE
 
     run(look())

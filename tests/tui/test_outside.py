@@ -168,6 +168,22 @@ def test_an_iteration_is_applied_from_the_history(history: History, tmp_path: Pa
     assert (tmp_path / "stitched" / "kernels" / "s01.cu").read_text().endswith("// 1\n")
 
 
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)])
+def test_a_history_without_a_session_says_so_as_long_as_it_stands(
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    monkeypatch.chdir(tmp_path)
+
+    async def look() -> None:
+        async with shown(size=size) as screen:
+            await screen.pilot.press("h")
+            await settled(screen.app)
+            assert "no session yet" in "".join(line.strip("│ ") for line in screen.picture.split("\n"))
+
+    asyncio.run(look())
+
+
 async def settled(app: StitchApp) -> None:
     """Wait for what git is asked."""
     for _ in range(3):

@@ -18,7 +18,8 @@ from stitch_tui.agents.events import Event
 from stitch_tui.agents.host import route as host_route
 from stitch_tui.agents.state import Candidate, Plan, SubtaskState
 from stitch_tui.tools.iteration import Outcome
-from stitch_tui.tools.verdict import Beside, Finding, Ratio
+from stitch_tui.tools.race import Race
+from stitch_tui.tools.verdict import Beside, Finding, Ratio, Samples
 from stitch_tui.widgets import roofline
 from stitch_tui.widgets.code_view import CodeView
 from stitch_tui.widgets.coder import CoderPane
@@ -375,3 +376,16 @@ def test_the_roofline_shows_where_a_kernel_stands_or_why_it_cannot() -> None:
         assert "┆" in far
     assert not list(roofline.drawn(work, 1.0, 20)), "no room"
     assert not list(roofline.drawn(work.model_copy(update={"flops": 0.0}), 1.0, 50))
+
+
+def test_the_details_of_a_subtask_name_the_winner_of_its_race() -> None:
+    time = Samples(median_us=3.0, low_us=2.9, high_us=3.1, count=90)
+    race = Race(times={"tile-64x64x16": time, "tile-32x32x8": time}, failed={"tile-8x8x8": "crashes"})
+
+    async def look() -> None:
+        async with shown([*in_progress(), events.Raced(subtask="s03", race=race)]) as screen:
+            screen.screen.planner.choose("s03")
+            await screen.drawn()
+            assert "raced    tile-64x64x16, fastest of 2 variants" in screen.text("#details")
+
+    run(look())

@@ -18,19 +18,28 @@ TOKEN = "the-token-of-this-test"
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Guarded, aiohttp.ClientSession]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+async def served(host: str = "127.0.0.1") -> AsyncIterator[tuple[Guarded, aiohttp.ClientSession]]:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as free:
+        free.bind((host, 0))
         port = free.getsockname()[1]
-    guarded = Guarded("127.0.0.1", port, TOKEN)
+    guarded = Guarded(host, port, TOKEN)
     runner = web.AppRunner(await guarded._make_app())
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
+    await web.TCPSite(runner, host, port).start()
     try:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
             yield guarded, client
     finally:
         await runner.cleanup()
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as free:
+            free.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def children() -> set[str]:
@@ -67,6 +76,17 @@ def test_nothing_is_given_without_the_token_or_to_another_host() -> None:
     asyncio.run(ask())
 
 
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+def test_an_ipv6_address_stands_in_brackets_and_is_let_in() -> None:
+    async def ask() -> None:
+        async with served("::1") as (guarded, client), client.get(guarded.url) as answer:
+            assert guarded.url.startswith("http://[::1]:")
+            assert answer.status == 200
+            assert f"ws://[::1]:{guarded.port}" in await answer.text()
+
+    asyncio.run(ask())
+
+
 def test_the_websocket_carries_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
@@ -92,5 +112,11 @@ def test_the_websocket_carries_the_screen(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_other_machines_need_a_token_that_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([], ["--token", "short"]):
-        assert invoke(["serve", "--host", "0.0.0.0", *words]) == 2
+        assert invoke(["serve", "--host", "192.0.2.7", *words]) == 2
         assert "others could reach it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_an_address_that_no_browser_opens_is_refused(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["serve", "--host", host, "--token", TOKEN]) == 2
+    assert "no browser can open that address" in capsys.readouterr().err

@@ -13,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from stitch_tui.agents import commands, plan_edits
 from stitch_tui.agents.builtin import coder
 from stitch_tui.agents.builtin.ir import ConvRoot, GemmRoot, Subtask, Tune
 from stitch_tui.agents.builtin.lower import lower
 from stitch_tui.agents.builtin.roles import BuiltinCoder
 from stitch_tui.agents.builtin.variants import is_legal, left_after, tile_cost, variants
 from stitch_tui.agents.roles import CodeBrief
+from stitch_tui.agents.state import Candidate, Iteration, Plan, Session
 from stitch_tui.agents.state import Subtask as Planned
 from stitch_tui.tools.emulator import Emulator
+from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.race import Race
 from stitch_tui.tools.verdict import Samples
 from tests.agents.builtin.support import Traced, check, traced
@@ -135,12 +138,52 @@ def test_after_a_race_the_fastest_come_first_and_the_slower_ones_only_until_one_
     assert [tune.name for tune in left_after(race, tunes, found=True)] == ["d"]
 
 
-def test_the_built_in_coder_writes_the_winner_of_the_race() -> None:
+def brief() -> CodeBrief:
+    """Of a subtask that was not begun."""
     found, _, _ = case("softmax")
     planned = Planned(id="s01", title="softmax", region=found.everything())
-    brief = CodeBrief(graph=found.graph, subtask=planned, device="cuda NVIDIA H200 sm_90")
-    contestants = BuiltinCoder().variants(brief, 7)
+    return CodeBrief(graph=found.graph, subtask=planned, device="cuda NVIDIA H200 sm_90")
+
+
+def after(race: Race, *attempts: Iteration) -> Candidate | None:
+    """What the built-in Coder writes after that race and these attempts; the last kept one is the best."""
+    raced = brief().subtask.model_copy(update={"race": race})
+    kept = [attempt for attempt in attempts if attempt.outcome is Outcome.KEPT]
+    told = replace(brief(), subtask=raced, attempts=attempts, best=kept[-1] if kept else None)
+    return asyncio.run(BuiltinCoder().code(told))
+
+
+def attempt(candidate: Candidate, outcome: Outcome, kind: Kind = Kind.DRAFT) -> Iteration:
+    return Iteration(number=1, subtask="s01", attempt=1, kind=kind, candidate=candidate, outcome=outcome)
+
+
+def test_the_built_in_coder_writes_the_winner_of_the_race() -> None:
+    contestants = BuiltinCoder().variants(brief(), 7)
     assert len(contestants) == 7
-    winner = contestants[-1]
-    raced = planned.model_copy(update={"race": Race(times={winner.strategy: TIME})})
-    assert asyncio.run(BuiltinCoder().code(replace(brief, subtask=raced))) == winner
+    winner, second = contestants[-1], contestants[2]
+    race = Race(times={winner.strategy: TIME, second.strategy: TIME})
+    assert after(race) == winner
+    assert after(race, attempt(winner, Outcome.WRONG)) == second
+    for outcome in (Outcome.KEPT, Outcome.SLOWER):
+        assert after(race, attempt(winner, outcome)) is None
+
+
+def test_a_version_by_hand_is_no_contestant() -> None:
+    winner = BuiltinCoder().variants(brief(), 7)[-1]
+    by_hand = attempt(Candidate(source="// mine", strategy="by hand"), Outcome.KEPT, Kind.HUMAN)
+    assert after(Race(times={winner.strategy: TIME}), by_hand) == winner
+
+
+def test_where_a_race_timed_nobody_the_strategies_are_attempts_as_without_it() -> None:
+    first = asyncio.run(BuiltinCoder().code(brief()))
+    assert first
+    for race in (Race(), Race(failed={c.strategy: "crashes" for c in BuiltinCoder().variants(brief(), 12)})):
+        assert after(race) == first
+
+
+def test_other_nodes_make_a_race_void() -> None:
+    found, _, _ = case("product")
+    raced = Planned(id="s01", title="all", region=found.everything(), race=Race(times={"a": TIME}))
+    edit = commands.Edit(subtask="s01", nodes=(found.everything().nodes[0],), generation=0)
+    plan = plan_edits.edited(Session(plan=Plan(subtasks=(raced,))), found.graph, edit)
+    assert plan.subtasks[0].race is None

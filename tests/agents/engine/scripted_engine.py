@@ -12,6 +12,8 @@
   whole program's;
 * ``timed``: speedups, of host programs one after the other over the program before; 1 from then on.  With
   it everything is timed;
+* ``races``: what becomes of races, one after the other: ``won`` by the last contestant, ``lost`` with its
+  judge, ``hang``.  With it the device is a GPU;
 * ``guilty``: a text; programs that hold it in a kernel are judged wrong, if 0 is among ``wrong``.
 
 Engine, gates, journal, git, socket and the built-in Planner and Coder are the real ones.
@@ -39,8 +41,8 @@ from stitch_tui.agents.workspace import Workspace
 from stitch_tui.headless import NdjsonPrinter
 from stitch_tui.tools.bench import Bench
 from stitch_tui.tools.bundle import read_bundle
-from stitch_tui.tools.errors import StitchError
-from stitch_tui.tools.gpu import EmulatorDevice
+from stitch_tui.tools.errors import DeviceLost, EnvironmentFault, StitchError
+from stitch_tui.tools.gpu import CudaDevice, EmulatorDevice
 from stitch_tui.tools.graph import Graph
 from stitch_tui.tools.history import History
 from stitch_tui.tools.race import Race
@@ -48,6 +50,16 @@ from stitch_tui.tools.reference import Exported, ReferenceSummary
 from stitch_tui.tools.verdict import Beside, Category, Flag, Ratio, Samples, Timing, Verdict
 
 SCRIPT: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text()) if __name__ == "__main__" else {}
+GPU = CudaDevice(
+    index=0,
+    uuid="GPU-0",
+    name="NVIDIA H200",
+    capability=(9, 0),
+    memory_bytes=141 << 30,
+    driver="580.0",
+    cuda=(13, 0),
+)
+SAMPLES = Samples(median_us=10, low_us=9, high_us=11, count=20)
 
 
 class RecordedJudge:
@@ -59,6 +71,8 @@ class RecordedJudge:
         self._answers = answers
 
     async def call(self, method: str, *_: Any, **__: Any) -> Any:
+        if method not in self._answers:  # a GPU's trace
+            raise EnvironmentFault(f"{method} was not recorded")
         return self._answers[method]
 
 
@@ -71,7 +85,7 @@ class RecordedWorkbench(Workbench):
         return OpenBench(
             bench=Bench(judge, None),
             judge=judge,  # type: ignore[arg-type]
-            device=EmulatorDevice("a test"),
+            device=GPU if "races" in SCRIPT else EmulatorDevice("a test"),
             summary=ReferenceSummary.model_validate(answers["open"]),
             exported=Exported.model_validate(answers["graph"]),
             options={},
@@ -87,6 +101,7 @@ class ScriptedVerifier:
     def __init__(self, _: Workbench, graph: Graph, record: Record, gates: Gates) -> None:
         self._record, self._gates = record, gates
         self._speedups = iter(SCRIPT.get("timed") or ())
+        self._races = iter(SCRIPT.get("races") or ())
 
     async def verify(self, iteration: int, subtask: Subtask, source: Path) -> Verdict:
         self._gates.check("build")
@@ -95,7 +110,13 @@ class ScriptedVerifier:
         return self._verdict(iteration)
 
     async def race(self, subtask: Subtask, sources: Mapping[str, str], seconds: float) -> Race:
-        raise AssertionError("on the emulator times mean nothing")
+        assert "races" in SCRIPT, "on the emulator times mean nothing"
+        became = next(self._races)
+        if became == "hang":
+            await asyncio.Event().wait()
+        if became == "lost":
+            raise DeviceLost("the judge's context on the GPU is gone")
+        return Race(times=dict.fromkeys(reversed(sources), SAMPLES), seconds=1.0)
 
     async def verify_program(self, iteration: int, bundle: Path, *, replaces: Path | None = None) -> Verdict:
         assert (bundle / "model_new.py").is_file()
@@ -137,10 +158,9 @@ def _timing(over_replaced: float = 0.0) -> Timing:
     def ratio(value: float) -> Ratio:
         return Ratio(value=value, low=value - 0.01, high=value + 0.01)
 
-    samples = Samples(median_us=10, low_us=9, high_us=11, count=20)
-    beside = Beside(samples=samples, speedup=ratio(over_replaced)) if over_replaced else None
+    beside = Beside(samples=SAMPLES, speedup=ratio(over_replaced)) if over_replaced else None
     return Timing(
-        candidate=samples, baselines={"eager": samples}, speedups={"eager": ratio(1.2)}, replaced=beside
+        candidate=SAMPLES, baselines={"eager": SAMPLES}, speedups={"eager": ratio(1.2)}, replaced=beside
     )
 
 

@@ -178,7 +178,20 @@ def test_an_earlier_version_is_restored_after_the_step(project: Project) -> None
     send(project, commands.Redirect(subtask="s02", text="go on", now=True, generation=0))
     assert finished(project, engine)[0] == 0
     kinds = [i.kind for i in project.session.iterations]
-    assert kinds[2:] == [Kind.RESTORE, Kind.REPAIR, Kind.INTEGRATE] or Kind.RESTORE in kinds
+    assert kinds[2:] == [Kind.RESTORE, Kind.DRAFT, Kind.INTEGRATE]
+    assert [i.commit for i in project.session.iterations] == [c.sha for c in project.commits]
+
+
+def test_what_is_restored_before_a_stop_is_restored_all_the_same(project: Project) -> None:
+    engine = project.start(hang=[2])
+    until(engine, of_type("code.written", 2))
+    restored, stopped = send(
+        project, commands.Restore(iteration=1, generation=0), commands.Stop(generation=0)
+    )
+    assert restored.ok
+    assert stopped.ok
+    assert finished(project, engine)[0] == 1
+    assert [i.kind for i in project.session.iterations][2] is Kind.RESTORE
     assert [i.commit for i in project.session.iterations] == [c.sha for c in project.commits]
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from stitch_tui.headless import describe
 from stitch_tui.tools.bundle import Kernel, host_text, read_bundle, render
 from stitch_tui.tools.bundle.module_text import without_loader
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.profiling.profile import Evidence, KernelProfile, Profile
 from stitch_tui.tools.python_screen import screen_module
 from stitch_tui.tools.verdict import Beside, Category, Flag, Ratio, Samples, Timing, Verdict
+from stitch_tui.view.verdict_line import describe
 
 REFERENCE = """
 class Model(nn.Module):
