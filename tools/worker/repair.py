@@ -17,7 +17,6 @@ from .faults import Fault
 from .reference import Reference
 from .template import Template, tensor_leaves
 
-
 OF_STATE = 1 << 30
 """Added to the seed of weights: under that of inputs they would be the inputs' own numbers, and a product of
 both symmetric, so that its transpose passed.  (Of a seed torch's generator on a CPU takes 32 bits.)"""
