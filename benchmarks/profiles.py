@@ -119,10 +119,7 @@ class Example:
 
     async def warm(self, *, wait: bool) -> None:
         """Let the baselines compile, or wait until they have."""
-        assert self.bench.cuda
-        options = dict(self.bench.cuda.timing)
-        params = {"target": self.target, "options": options, "wait": wait}
-        await self.opened.judge.call("warm", params, timeout=SECONDS)
+        await self.opened.judge.call("warm", {"target": self.target, "wait": wait}, timeout=SECONDS)
 
     def without(self, **tools: None) -> Bench:
         """The bench as it is where those tools are missing."""

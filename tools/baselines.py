@@ -34,6 +34,4 @@ async def _rest(bench: Bench, targets: Sequence[Json]) -> None:
 
 async def warm(bench: Bench, target: Json, *, wait: bool = False, on_event: OnEvent | None = None) -> None:
     """Start the baselines of a target; with `wait`, until they run."""
-    assert bench.cuda
-    params = {"target": target, "options": dict(bench.cuda.timing), "wait": wait}
-    await bench.judge.call("warm", params, timeout=CHECK_SECONDS, on_event=on_event)
+    await bench.judge.call("warm", {"target": target, "wait": wait}, timeout=CHECK_SECONDS, on_event=on_event)

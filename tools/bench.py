@@ -1,8 +1,8 @@
 """What a verification works with: the judge, the emulator, the GPU."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,8 +48,6 @@ class Cuda:
     """Of the GPU, to lease it from other stitch processes; empty: not leased."""
     driver: str = ""
     """Its version; empty: not known."""
-    timing: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the judge's method ``time``."""
     profiles: Path | None = None
     """Where reports of profilers are kept; None: nothing is profiled."""
 

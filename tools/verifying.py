@@ -146,8 +146,7 @@ class Verification:
     async def _time(self, runner: Json, rivals: Mapping[str, Json] | None = None) -> None:
         if self.bench.cuda is None or not self.time_it:
             return
-        params = {"target": self.target, "runner": runner, "options": dict(self.bench.cuda.timing)}
-        params |= {"rivals": dict(rivals)} if rivals else {}
+        params = {"target": self.target, "runner": runner, "rivals": dict(rivals or {})}
         report, observed = await timed(self.bench, params, timeout=CHECK_SECONDS, on_event=self._event)
         if report["category"] != Category.CORRECT:
             findings = [Finding.model_validate(finding) for finding in report["findings"]]

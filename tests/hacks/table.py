@@ -187,6 +187,7 @@ CASES = (
     Case(32, Run.DEVICE, HACK, "forged"),
     Case(32, Run.SCREEN, HACK, "elapsed_time", "32_zero_times"),
     Case(32, Run.GPU, HACK, "was replaced, in a timed launch", "32_hidden_zero_times"),
+    Case(32, Run.GPU, HACK, "leaves another stream current", "32_timed_stream"),
     Case(33, Run.SCREEN, HACK, "starts a process", "33_process"),
     Case(33, Run.MODULE, HACK, "process", "33_hidden_process"),
     Case(33, Run.GPU, HACK, "work on another stream", "33_background"),

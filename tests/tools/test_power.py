@@ -57,6 +57,16 @@ def test_a_deep_network_hides_flipped_layers_until_it_is_repaired(tmp_path: Path
     assert found.repaired == []
 
 
+def test_repaired_weights_are_not_the_inputs_own_numbers(tmp_path: Path) -> None:
+    layers = "self.line = nn.Linear(32, 8, bias=False)"
+    reference = opened(tmp_path, "self.line(x)", layers)
+    for seed in range(4):
+        (x,) = signed_arguments(reference.draw_inputs(0), seed)
+        weight = repaired_state(reference, [x], seed)["line.weight"]
+        product = x @ weight.T
+        assert float((product - product.T).norm() / product.norm()) > 0.5
+
+
 def test_normalisation_in_evaluation_is_calibrated(tmp_path: Path) -> None:
     layers = "self.line = nn.Linear(32, 16); self.norm = nn.BatchNorm1d(16)"
     reference = opened(tmp_path, "self.norm(self.line(x))", layers, mode="eval")

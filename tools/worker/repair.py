@@ -17,6 +17,10 @@ from .faults import Fault
 from .reference import Reference
 from .template import Template, tensor_leaves
 
+OF_STATE = 1 << 30
+"""Added to the seed of weights: under that of inputs they would be the inputs' own numbers, and a product of
+both symmetric, so that its transpose passed.  (Of a seed torch's generator on a CPU takes 32 bits.)"""
+
 
 def repaired_state(reference: Reference, args: Sequence[Any], seed: int) -> dict[str, Tensor]:
     """New values for all floating parameters and buffers, by name, drawn under `seed`.
@@ -25,7 +29,7 @@ def repaired_state(reference: Reference, args: Sequence[Any], seed: int) -> dict
         args: forward's arguments, on which BatchNorm's statistics are calibrated.
     """
     parameters = enumerate(reference.parameters.items())
-    state = {name: _drawn(name, value, seed + place) for place, (name, value) in parameters}
+    state = {name: _drawn(name, value, seed + OF_STATE + place) for place, (name, value) in parameters}
     return state | _calibrated(reference, args, state)
 
 
