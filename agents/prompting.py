@@ -14,8 +14,8 @@ from pathlib import Path
 
 import platformdirs
 
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.tokens import cut_to, estimated
-from stitch_tui.agents.state import Message
 from stitch_tui.tools.errors import UsageError
 
 BUILT_IN = Path(__file__).with_name("prompts")
