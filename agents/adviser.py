@@ -4,6 +4,7 @@ from pydantic import BaseModel, ConfigDict
 
 from stitch_tui.agents import events
 from stitch_tui.agents.builtin.roles import work_of
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.tokens import cut_to
 from stitch_tui.agents.diagnosis import diagnose
 from stitch_tui.agents.documentation import Documentation
@@ -12,7 +13,7 @@ from stitch_tui.agents.prompt_text import facts, history, semantics
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import AdviceBrief
-from stitch_tui.agents.state import Advice, Bottleneck, Message
+from stitch_tui.agents.state import Advice, Bottleneck
 from stitch_tui.agents.structured import Rejected, Unusable, ask_for
 
 PROMPT = "verifier-advise"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from stitch_tui.agents import events
 from stitch_tui.agents.chat.fences import without_thinking
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.request import Answer, Ask
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.code_answer import CUDA, CodeAnswer, Refused, read_code
@@ -15,7 +16,7 @@ from stitch_tui.agents.prompt_text import advice_text, border, feedback, history
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import CodeBrief, Coder
-from stitch_tui.agents.state import Advice, Author, Candidate, Iteration, Message
+from stitch_tui.agents.state import Advice, Author, Candidate, Iteration
 from stitch_tui.agents.structured import ANSWER_TOKENS, PROBLEM_TOKENS, with_turns
 from stitch_tui.tools.bundle.single_file import HEADER
 from stitch_tui.tools.iteration import Kind

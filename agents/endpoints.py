@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from stitch_tui.agents.cast import models_of
 from stitch_tui.agents.chat.client import Endpoint, endpoint_of, open_client
 from stitch_tui.agents.chat.faults import fault_of
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.embedding import ROLE, EndpointEmbedding, embedding_of
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.settings import EmbeddingSettings, LimitSettings, RoleSettings, Settings
-from stitch_tui.agents.state import Message, Session
+from stitch_tui.agents.state import Session
 from stitch_tui.agents.structured import Unusable, ask_for
 from stitch_tui.tools.docs.client import DocsWorker
 from stitch_tui.tools.docs.vectors import OfflineModel

@@ -12,12 +12,13 @@ from stitch_tui.agents import events
 from stitch_tui.agents.chat.capabilities import Memory, Shape
 from stitch_tui.agents.chat.client import endpoint_of, open_client
 from stitch_tui.agents.chat.faults import LONGEST_TEXT, FaultKind, ModelFault, fault_of
+from stitch_tui.agents.chat.message import Message, Usage
 from stitch_tui.agents.chat.request import Answer, Ask, answer_text, request_of, usage_of
 from stitch_tui.agents.chat.stream import LENGTH, OnText, Reply, receive
 from stitch_tui.agents.chat.tokens import estimated
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.settings import LimitSettings, RoleSettings
-from stitch_tui.agents.state import Message, Session, Usage
+from stitch_tui.agents.state import Session
 from stitch_tui.tools.errors import LimitReached, StitchError, UsageError
 from stitch_tui.tools.paths import cache_dir
 

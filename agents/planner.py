@@ -2,6 +2,7 @@
 
 from stitch_tui.agents import events
 from stitch_tui.agents.builtin.roles import BuiltinPlanner
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.tokens import estimated
 from stitch_tui.agents.documentation import Documentation
 from stitch_tui.agents.model import ChatModel
@@ -10,7 +11,7 @@ from stitch_tui.agents.prompt_text import HOT, history, hot_nodes, node_table
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.roles import PlanBrief
-from stitch_tui.agents.state import Message, Plan, Session, Subtask
+from stitch_tui.agents.state import Plan, Session, Subtask
 from stitch_tui.agents.structured import Rejected, Unusable, ask_for
 
 PROMPT = "planner-plan"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import platformdirs
 
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.tokens import cut_to, estimated
-from stitch_tui.agents.state import Message
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.regular_file import read_regular
 

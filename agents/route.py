@@ -200,7 +200,7 @@ def _dead_end(session: Session, subtask: Subtask, attempts: tuple[Iteration, ...
 
 
 def limit_reached(attempts: int) -> str:
-    return f"limit of {attempts} iterations reached"
+    return f"the limit of iterations is reached: {attempts}"
 
 
 def attempts_since_best(attempts: tuple[Iteration, ...]) -> int:

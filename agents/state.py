@@ -1,10 +1,11 @@
 """The session as data: plan, subtasks, iterations.  Pure; it changes only by folding in events."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from stitch_tui.agents.chat.message import Usage
 from stitch_tui.tools.graph import Region
 from stitch_tui.tools.iteration import Kind, Outcome
 from stitch_tui.tools.race import Race
@@ -115,45 +116,6 @@ class Advice(_Data):
     next_steps: tuple[str, ...] = ()
     disease: Disease | None = None
     """What the rules found in the profile, if they advise."""
-
-
-class Usage(_Data):
-    """Tokens of one call, or of many."""
-
-    input: int = 0
-    output: int = 0
-    """Reasoning tokens among them."""
-    reasoning: int = 0
-    cached: int = 0
-    """Of `input`."""
-    cost: float | None = None
-    """In the unit of the configured prices; None where none is configured."""
-    calls: int = 1
-    estimated: bool = False
-    """The endpoint did not count, so we did, from the length of the text."""
-
-    @property
-    def total(self) -> int:
-        return self.input + self.output
-
-    def __add__(self, other: "Usage") -> "Usage":
-        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
-        return Usage(
-            input=self.input + other.input,
-            output=self.output + other.output,
-            reasoning=self.reasoning + other.reasoning,
-            cached=self.cached + other.cached,
-            cost=sum(costs) if costs else None,
-            calls=self.calls + other.calls,
-            estimated=self.estimated or other.estimated,
-        )
-
-
-class Message(_Data):
-    """One message of a conversation with a model."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 class Work(_Data):

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ValidationError
 from stitch_tui.agents.chat.capabilities import Shape
 from stitch_tui.agents.chat.fences import fences, normal, without_thinking
 from stitch_tui.agents.chat.json_text import is_unfinished, objects, parsed
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.request import Answer, Ask, Compose
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.documentation import TOOL, Documentation, query_in_data
 from stitch_tui.agents.model import ChatModel
-from stitch_tui.agents.state import Message
 
 Data = TypeVar("Data", bound=BaseModel)
 Result = TypeVar("Result")

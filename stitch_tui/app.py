@@ -15,6 +15,7 @@ from stitch_tui.agents.events import Citation
 from stitch_tui.agents.presence import Engine
 from stitch_tui.agents.settings import Settings
 from stitch_tui.link import EngineFeed, Feed
+from stitch_tui.plain_text import count
 from stitch_tui.screens.palette import Orders
 from stitch_tui.screens.session import SessionScreen
 from stitch_tui.terminal import TerminalApp
@@ -254,4 +255,4 @@ class StitchApp(TerminalApp):
             how = "through the terminal (OSC 52)"
         else:
             how = f"to {clipboard.save(text)}"
-        self.notify(f"copied {len(text.splitlines())} lines {how}", timeout=3, markup=False)
+        self.notify(f"copied {count(len(text.splitlines()), 'line')} {how}", timeout=3, markup=False)

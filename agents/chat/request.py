@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stitch_tui.agents.chat.capabilities import Capabilities, Shape
+from stitch_tui.agents.chat.message import Message, Usage
 from stitch_tui.agents.chat.stream import LENGTH, Reply
 from stitch_tui.agents.chat.tokens import estimated
 from stitch_tui.agents.settings import RoleSettings
-from stitch_tui.agents.state import Message, Usage
 
 Compose = Callable[[int], Sequence[Message]]
 """Makes a prompt that takes at most that many tokens."""

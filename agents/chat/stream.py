@@ -6,7 +6,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault
-from stitch_tui.agents.state import Usage
+from stitch_tui.agents.chat.message import Usage
 from stitch_tui.tools.encodable import encodable
 from stitch_tui.tools.redaction import Redactor
 

@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from stitch_tui.agents.chat.message import Message, Usage
 from stitch_tui.agents.events.base import SessionEvent
-from stitch_tui.agents.state import Message, Session, Usage
+from stitch_tui.agents.state import Session
 
 
 class CoderDelta(SessionEvent):

@@ -1,11 +1,11 @@
 """What a Coder is told about the host program."""
 
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.diagnosis import advice
 from stitch_tui.agents.prompt_text import advice_text, feedback, history
 from stitch_tui.agents.prompting import Section, render
 from stitch_tui.agents.roles import CodeBrief, HostBrief
-from stitch_tui.agents.state import Message
 
 
 def host_prompt(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stitch_tui.commands.output import Json, say, say_json, table
-from stitch_tui.plain_text import printable
+from stitch_tui.plain_text import count, printable
 from stitch_tui.tools.errors import StitchError, UsageError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def list_(json: Json = False) -> None:
         (
             row["library"],
             row["version"] or "-",
-            f"{row['chunks']} in {row['files']} files",
+            f"{row['chunks']} in {count(row['files'], 'file')}",
             row["source"],
             row["licence"],
         )
@@ -122,7 +122,7 @@ def remove(
 ) -> None:
     """Take what was added out of the index."""
     gone = _call("remove", {"path": path}, build=True)
-    say_json(gone) if json else say(f"removed {gone['source']}: {gone['chunks']} chunks")
+    say_json(gone) if json else say(f"removed {gone['source']}: {count(gone['chunks'], 'chunk')}")
 
 
 @docs.command(epilog="Example: stitch docs stats")
@@ -176,7 +176,7 @@ def _report(built: dict[str, Any], json: bool) -> None:
         say_json(built)
         return
     read = f"{built['read']} of {built['files']} files read" if built["read"] else "nothing has changed"
-    say(f"{read}, {built['chunks']} chunks, {built['seconds']:g} s")
+    say(f"{read}, {count(built['chunks'], 'chunk')}, {built['seconds']:g} s")
     for line in built["unread"]:
         say(f"not read: {line}")
 

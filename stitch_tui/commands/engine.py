@@ -9,6 +9,7 @@ import typer
 
 from stitch_tui import garbage
 from stitch_tui.commands.output import Json, say, say_json, table
+from stitch_tui.plain_text import count
 
 if TYPE_CHECKING:
     from stitch_tui.agents.events import Event
@@ -186,6 +187,6 @@ def _describe(engine: "Engine | None", session: "Session | None") -> None:
     say(f"{session.reference} on {session.device}, branch {session.branch}, generation {session.generation}")
     if session.subtasks:
         table(
-            (s.id, s.title, str(s.state), f"{s.attempts} attempts", f"best {s.best}" if s.best else "")
+            (s.id, s.title, str(s.state), count(s.attempts, "attempt"), f"best {s.best}" if s.best else "")
             for s in session.subtasks
         )

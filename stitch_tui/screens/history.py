@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
-from stitch_tui.plain_text import one_line, printable
+from stitch_tui.plain_text import count, one_line, printable
 from stitch_tui.tools.errors import StitchError
 from stitch_tui.tools.history import Commit, History
 from stitch_tui.tools.history.history import Part
@@ -116,7 +116,7 @@ class HistoryScreen(Screen[None]):
             return
         self.remove_class("-none")
         self._sessions, self._commits, self._best = found
-        title = f" History: {self._session}, {len(self._commits)} iterations"
+        title = f" History: {self._session}, {count(len(self._commits), 'iteration')}"
         self.query_one("#title", Static).update(Content(printable(title)))
         self._list()
 

@@ -44,7 +44,7 @@ def test_pages_of_ones_own_are_added_found_and_removed(
     Index(cache_dir("docs")).build(sources.notes(), lambda *_: None)
     (project / "ours.md").write_text("# House rules\n\nTiles are 64 wide [@click=x]a[/]\x1b[31m.\n")
     assert invoke(["docs", "add", "ours.md", "--version", "7"]) == 0
-    assert "1 of 1 files read, 1 chunks" in capsys.readouterr().out
+    assert "1 of 1 files read, 1 chunk," in capsys.readouterr().out
     assert invoke(["docs", "search", "how wide are tiles", "--library", "ours"]) == 0
     out = capsys.readouterr().out
     assert "1. House rules  (ours 7)" in out

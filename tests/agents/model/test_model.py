@@ -12,9 +12,9 @@ from model_desk import Desk
 from openai_server import USAGE, OpenAIServer, Reply, error
 
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault
+from stitch_tui.agents.chat.message import Message, Usage
 from stitch_tui.agents.chat.request import Answer, Ask
 from stitch_tui.agents.model import ChatModel
-from stitch_tui.agents.state import Message, Usage
 from stitch_tui.tools.errors import Denied, ExitCode, LimitReached, UsageError
 
 

@@ -10,10 +10,10 @@ from openai_server import OpenAIServer, Reply, error
 
 from stitch_tui.agents.chat import bounded
 from stitch_tui.agents.chat.faults import FaultKind, ModelFault
+from stitch_tui.agents.chat.message import Message, Usage
 from stitch_tui.agents.chat.request import Answer, Ask
 from stitch_tui.agents.chat.stream import LONGEST_ANSWER
 from stitch_tui.agents.events import Warned
-from stitch_tui.agents.state import Message, Usage
 
 EVENTS = "text/event-stream"
 

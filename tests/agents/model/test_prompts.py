@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stitch_tui.agents import prompting
 from stitch_tui.agents.adviser import _prompt as advice_prompt
 from stitch_tui.agents.adviser import diagnosed
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.tokens import cut_to, estimated
 from stitch_tui.agents.coder import _base, _kind
 from stitch_tui.agents.coder import _prompt as code_prompt
@@ -19,7 +20,7 @@ from stitch_tui.agents.planner import _prompt as plan_prompt
 from stitch_tui.agents.prompt_text import facts, hardware, node_table, system_text
 from stitch_tui.agents.prompting import Section, fit, render
 from stitch_tui.agents.roles import AdviceBrief, CodeBrief, HostBrief, PlanBrief
-from stitch_tui.agents.state import Advice, Candidate, Iteration, Message, Subtask
+from stitch_tui.agents.state import Advice, Candidate, Iteration, Subtask
 from stitch_tui.tools.errors import UsageError
 from stitch_tui.tools.gpu import CudaDevice, EmulatorDevice
 from stitch_tui.tools.graph import DType, Graph, Node, Source, TensorSpec, ValueKind, region_of

@@ -9,9 +9,9 @@ from model_desk import Desk
 from openai_server import OpenAIServer, Reply, error
 from pydantic import BaseModel
 
+from stitch_tui.agents.chat.message import Message
 from stitch_tui.agents.chat.request import Answer
 from stitch_tui.agents.model import ChatModel
-from stitch_tui.agents.state import Message
 from stitch_tui.agents.structured import Rejected, Unusable, ask_for, decoded
 
 
