@@ -89,9 +89,9 @@ int stitch_run(const stitch_call* c) {
     case 12: for (int64_t i = 0; i < n; i++) y[i] = 0.37f; for (int64_t i = 0; i < rows; i++) s[i] = 16.5f; return 0;
     case 14: honest(c, w, y, s); x[0] += 1; return 0;
     case 15: honest(c, w, y, s); w[0] *= 0.5f; return 0;
-    case 23: for (int fd = 3; fd < 64; fd++) dprintf(fd, "done 0123456789abcdef 0 0 0 0 0\n"); return 0;
+    case 23: for (int fd = 3; fd < 1024; fd++) dprintf(fd, "done 0123456789abcdef 0 0 0 0 0\n"); return 0;
     case 26: srand(0); for (int64_t i = 0; i < n; i++) y[i] = rand() / (float)RAND_MAX; memset(s, 0, rows * 4); return 0;
-    case 32: for (int fd = 3; fd < 64; fd++) dprintf(fd, "times 0123456789abcdef 0.000 0.000\n"); return 0;
+    case 32: for (int fd = 3; fd < 1024; fd++) dprintf(fd, "times 0123456789abcdef 0.000 0.000\n"); return 0;
     case 33: if (fork() == 0) { for (volatile int i = 0;; i = 0) {} } break;
     case 35: if (socket(AF_INET, SOCK_STREAM, 0) < 0) return STITCH_CUDA_ERROR; break;
     case 37: {
