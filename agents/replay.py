@@ -1,5 +1,6 @@
 """A session again, its models' answers taken from its journal: no endpoint, no key, no network."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from stitch_tui.agents.model import ChatModel
 from stitch_tui.agents.record import Record
 from stitch_tui.agents.recorded_options import as_recorded
 from stitch_tui.agents.roles import AdviceBrief, Adviser, CodeBrief, Coder, PlanBrief, Planner
-from stitch_tui.agents.settings import LimitSettings, RoleSettings, Settings
+from stitch_tui.agents.settings import LimitSettings, ModelSettings, RoleSettings, Settings
 from stitch_tui.agents.state import Advice, Author, Candidate, Plan, Session, Subtask
 from stitch_tui.tools.errors import UsageError
 
@@ -41,7 +42,7 @@ def recording(project: Path, name: str) -> Recording:
         UsageError: there is none, it cannot be read, or no role in it was a model.
     """
     path = Path(name) if name.endswith(".jsonl") else journal.path_of(project, name)
-    if not path.is_file():
+    if not os.path.isfile(path):  # also where no file can have that name
         known = ", ".join(journal.sessions(project)[:5]) or "none"
         raise UsageError("no such session", where=name, advice=f"there is {known}")
     told = list(journal.read(path))
@@ -56,13 +57,15 @@ def recording(project: Path, name: str) -> Recording:
 def settings_of(recorded: Recording, settings: Settings) -> Settings:
     """The settings of a replay: the session's roles and its reference's options, limits on money aside.
 
+    No endpoint is among them, not even the user's for vectors.
+
     Raises:
         UsageError: no reference may have those options.
     """
     models = {
         role: RoleSettings(provider="openai", model=name, base_url=NOWHERE, retries=0)
         for role, name in recorded.roles.items()
-        if name != "builtin"
+        if name != "builtin" and role in ROLES
     }
     builtin = {role: RoleSettings() for role in ROLES if role not in models}
     reference = as_recorded(settings.reference, recorded.session)
@@ -71,7 +74,7 @@ def settings_of(recorded: Recording, settings: Settings) -> Settings:
     warm = any(candidate and candidate.author is Author.BUILTIN for candidate in candidates)
     return settings.model_copy(
         update={
-            "models": settings.models.model_copy(update={**builtin, **models}),
+            "models": ModelSettings.model_validate({**builtin, **models}),
             "reference": reference,
             "limits": limits,
             "session": settings.session.model_copy(update={"warm_start": warm}),

@@ -16,7 +16,8 @@ _NAME = re.compile(r'<([^>\n]+)>|"([^"\n]*)"')
 _RENAMED = re.compile(r'[ \t]*\d+[ \t]*"([^"\n]*)"')
 """Behind ``#line``, or behind ``#`` itself: errors are then shown with lines of that file."""
 _ASSEMBLY = {"asm", "__asm", "__asm__"}
-_ASSEMBLED = re.compile(r"\.\s*(?:incbin|include)\b", re.IGNORECASE)
+_ASSEMBLED = re.compile(r"\.\s*(?:incbin|include|macro|altmacro|irpc?|rept)\b", re.IGNORECASE)
+"""Of the host's assembler, with what it puts directives together by; PTX has none of them."""
 _CODE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3}))")
 
 

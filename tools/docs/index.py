@@ -22,8 +22,8 @@ from stitch_tui.tools.locks import acquire, try_lock
 
 Emit = Callable[[str, dict[str, Any]], None]
 BUILD_LIMIT_S = 1800.0
-FILE_CPU_S = 20.0
-"""The largest header takes a tenth of it."""
+FILE_CPU_S = 120.0
+"""A guide of a thousand pages in PDF may take half of it, the largest header a second."""
 PROGRESS_FILES = 20
 BATCH = 256
 """Texts that a model of vectors is given at once."""

@@ -10,6 +10,7 @@ from scripted_model import ADVICE, ScriptedModel, answer, plan, pointwise
 
 from stitch_tui.agents import replay
 from stitch_tui.agents.settings import Settings
+from stitch_tui.agents.state import Session
 from stitch_tui.tools.errors import UsageError
 
 FRONT = plan(("front", ["relu", "mul", "layer_norm"]), left=[(["logcumsumexp", "sigmoid"], "a scan")])
@@ -40,9 +41,18 @@ def test_a_session_is_replayed_without_its_endpoint(run: Run) -> None:
     assert changed[0] == "iteration 1: recorded s01 wrong, now s01 kept"
 
 
+def test_a_replay_asks_no_endpoint_for_vectors_either() -> None:
+    mine = {"provider": "openai", "model": "e", "base_url": "https://vectors.example/v1"}
+    settings = Settings.model_validate({"models": {"embedding": mine}})
+    recorded = replay.Recording(Session(), {"coder": "tiny", "embedding": "tiny"}, ())
+    models = replay.settings_of(recorded, settings).models
+    assert (models.coder.base_url, models.embedding.provider) == (replay.NOWHERE, "none")
+
+
 def test_what_cannot_be_replayed_is_one_clear_error(run: Run, project: Project) -> None:
-    with pytest.raises(UsageError, match="no such session"):
-        replay.recording(project.folder, "nothing")
+    for name in ("nothing", "x" * 5000, "a\0b"):
+        with pytest.raises(UsageError, match="no such session"):
+            replay.recording(project.folder, name)
     run(ScriptedModel(["no"]))
     with pytest.raises(UsageError, match="no role was a model"):
         replay.recording(project.folder, project.session.id)

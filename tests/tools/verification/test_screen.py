@@ -68,6 +68,7 @@ def test_what_may_be_honest_is_asked_and_not_held_against_the_candidate() -> Non
         ('asm volatile(".inc" "lude \\"/etc/passwd\\"");', "another file"),
         ('asm(R"(.incbin "/etc/passwd")");', "another file"),
         ('__asm__("\\x2eincbin x");', "another file"),
+        ('asm(".altmacro\\n.macro a x\\n.endm");', "another file"),
     ],
 )
 def test_files_that_lie_elsewhere_are_not_taken_in(lines: str, words: str) -> None:
