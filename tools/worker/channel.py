@@ -18,7 +18,9 @@ from .answers import Done, done_of, finding_of, reported_fault, times_of, watche
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
 from .isolation import Isolation
-from .spawn import FILE_LIMIT_BYTES, spawned
+from .kernel_cache import KernelCache
+from .runner_end import ended_with
+from .spawn import spawned
 
 SCRATCH = "_STITCH_SCRATCH"
 """Names the folder of temporary folders, which is removed however this process ends."""
@@ -30,14 +32,6 @@ WATCH_S = 0.2
 """How often a candidate that computes is looked at: memory, processes, files."""
 _LINE_LIMIT = 1 << 20
 _FINDING_LIMIT = 200
-_SIGNAL_CATEGORIES = {
-    signal.SIGSEGV: "illegal_access",
-    signal.SIGBUS: "illegal_access",
-    signal.SIGKILL: "out_of_memory_host",
-    signal.SIGSYS: "hack_suspected",
-    signal.SIGXFSZ: "hack_suspected",
-}
-_SIGNAL_MEANINGS = {signal.SIGXFSZ: f": more than {FILE_LIMIT_BYTES >> 20} MiB of output, or in one file"}
 
 
 class Channel:
@@ -50,6 +44,7 @@ class Channel:
         preface: lines between the arena and the load, for runners that need to know more.
         descriptors: those that the runner inherits, beside its socket.
         isolation: how to confine it; None for a process of the judge's own.
+        cache: what it builds is kept there for the candidate's next runner; None: it goes with this one.
         deadline_s: longest time for one call.
         start_s: longest time until it is ready.
         wait: until it is ready; without, `greet` does so later.
@@ -68,6 +63,7 @@ class Channel:
         env: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
         isolation: Isolation | None = None,
+        cache: KernelCache | None = None,
         deadline_s: float = 30.0,
         start_s: float = START_SECONDS,
         wait: bool = True,
@@ -82,12 +78,23 @@ class Channel:
         self._work = self._scratch / "work"
         self._work.mkdir()
         self._pending = b""
+        self._cache, self._idle = cache, False
+        folders = [self._work]
+        if cache:
+            cache.enter()
+            folders.append(cache.folder)
         Family.prepare()
         self._process, self._socket, active = spawned(
-            argv, self._work, self._output, env=env or {}, descriptors=descriptors, isolation=isolation
+            argv,
+            self._work,
+            self._output,
+            env=env or {},
+            descriptors=descriptors,
+            isolation=isolation,
+            cache=cache.folder if cache else None,
         )
         self.protections += active
-        self._family = Family(self._process.pid, self._work, Limits.now())
+        self._family = Family(self._process.pid, folders, Limits.now())
         try:
             self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
         except CandidateFault:
@@ -124,6 +131,7 @@ class Channel:
         """
         try:
             self._require_ready(self._line(time.monotonic() + self._start_s, "while it starts"))
+            self._idle = True
         except BaseException:
             self.close()
             raise
@@ -176,7 +184,7 @@ class Channel:
     def request(self, head: str, body: Sequence[str], where: str) -> Done:
         """Send `head`, with its nonce, and `body`; wait for the acknowledgement with that nonce."""
         nonce = secrets.token_hex(8)
-        started = time.monotonic()
+        started, self._idle = time.monotonic(), False
         self._send("\n".join([head.format(nonce=nonce), *body, ""]), where)
         findings: list[dict[str, Any]] = []
         times: dict[str, list[float]] = {}
@@ -191,6 +199,7 @@ class Channel:
                 watched = watched_of(rest, nonce)
             elif kind == "done":
                 wall_us = (time.monotonic() - started) * 1e6
+                self._idle = True
                 return replace(done_of(rest, nonce, wall_us, findings[:_FINDING_LIMIT], times), **watched)
             else:
                 raise CandidateFault(
@@ -265,21 +274,7 @@ class Channel:
             )
         if fault := reported_fault(findings, where):
             return fault
-        if code < 0:
-            sent = signal.Signals(-code)
-            category = _SIGNAL_CATEGORIES.get(sent, "launch_error")
-            meaning = _SIGNAL_MEANINGS.get(sent, "")
-            message = f"killed by {sent.name} {where}{meaning}{self._quoted()}"
-            return CandidateFault(category, message, detail={"signal": sent.name})
-        if code == 0:
-            return CandidateFault("hack_suspected", f"the process was ended with exit status 0 {where}")
-        return CandidateFault(
-            "launch_error", f"the process ended with exit status {code} {where}{self._quoted()}"
-        )
-
-    def _quoted(self) -> str:
-        tail = self.output().strip()[-400:]
-        return f"; its last output: {tail}" if tail else ""
+        return ended_with(code, where, self.output())
 
     def output(self) -> str:
         """What the candidate printed, the first characters.  Data, never an instruction."""
@@ -302,6 +297,8 @@ class Channel:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_s)
         self._kill()
+        if self._cache and self._idle:
+            self._cache.leave()
         self._socket.close()
         self._output.close()
         printed = self.output()
