@@ -89,15 +89,12 @@ def _constants(subtask: Subtask, root: ConvRoot) -> str:
 
 
 def _kernel(subtask: Subtask, root: ConvRoot, tensors: emit.Border, direct: bool) -> str:
-    text = _DIRECT if direct else _TILED
-    operands = [
+    own = [
+        *("Space space", "Conv p"),
         f"const {c_scalar.C_TYPE[root.x.dtype]}* __restrict__ x",
         f"const {c_scalar.C_TYPE[root.weight.dtype]}* __restrict__ w",
     ]
-    parameters = ",\n    ".join(
-        ["Space space", "Conv p", *operands, *emit.parameters(tensors, subtask.accesses)]
-    )
-    text = text.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = emit.kernel(_DIRECT if direct else _TILED, subtask, tensors, own)
     text = text.replace("@X_VALUE@", c_scalar.widened(root.x.dtype, "x[group.x + place]"))
     text = text.replace("@W_VALUE@", c_scalar.widened(root.weight.dtype, "w[group.w + weight]"))
     text = text.replace("@PRODUCT@", pipeline("w", "x", "int(k0)"))

@@ -53,14 +53,12 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
 def _kernel(subtask: Subtask, tensors: emit.Border) -> str:
     root = subtask.root
     assert isinstance(root, GemmRoot)
-    operands = [
+    own = [
+        *("Space space", "Problem p"),
         f"const {c_scalar.C_TYPE[root.a.dtype]}* __restrict__ a",
         f"const {c_scalar.C_TYPE[root.b.dtype]}* __restrict__ b",
     ]
-    parameters = ",\n    ".join(
-        ["Space space", "Problem p", *operands, *emit.parameters(tensors, subtask.accesses)]
-    )
-    text = _MAIN_LOOP.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = emit.kernel(_MAIN_LOOP, subtask, tensors, own)
     text = text.replace("@A_VALUE@", c_scalar.widened(root.a.dtype, "a[place]"))
     text = text.replace("@B_VALUE@", c_scalar.widened(root.b.dtype, "b[place]"))
     text = text.replace("@PRODUCT@", pipeline("a", "b"))

@@ -69,16 +69,10 @@ def _geometry(root: PoolRoot) -> str:
 
 
 def _kernel(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
-    c_type = c_scalar.C_TYPE[root.dtype]
-    parameters = ",\n    ".join(
-        [
-            *("Space space", "Plane plane", "Index count"),
-            f"const {c_type}* __restrict__ input",
-            *emit.parameters(tensors, subtask.accesses),
-        ]
-    )
+    operand = f"const {c_scalar.C_TYPE[root.dtype]}* __restrict__ input"
+    own = ("Space space", "Plane plane", "Index count", operand)
     element = c_scalar.widened(root.dtype, "input[place]")
-    text = _LOOP.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = emit.kernel(_LOOP, subtask, tensors, own)
     text = text.replace("@START@", "-INFINITY" if root.maximum else "0.0f")
     step = f"pick_max(value, {element})" if root.maximum else f"value + {element}"
     text = text.replace("@STEP@", step).replace("@END@", "" if root.maximum else _MEAN)
