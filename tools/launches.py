@@ -35,8 +35,12 @@ def on_gpu(bench: Bench, build: Build) -> Json:
     }
 
 
-def module(bench: Bench, path: Path, environment: Mapping[str, str]) -> Json:
-    """A Python file with ``ModelNew``."""
+def module(bench: Bench, path: Path, environment: Mapping[str, str], cache: Path) -> Json:
+    """A Python file with ``ModelNew``.
+
+    Args:
+        cache: folder for what it builds, kept from one of its runners to the next: no other candidate's.
+    """
     device = "cuda" if bench.cuda else "cpu"
     return {
         "argv": [bench.python, str(BOOT), "module_runner", device],
@@ -44,5 +48,6 @@ def module(bench: Bench, path: Path, environment: Mapping[str, str]) -> Json:
         "env": COMPILING | dict(environment),
         "device": device,
         "module": True,
+        "cache": str(cache),
         "deadline_s": 4 * bench.deadline_s,
     }

@@ -1,5 +1,6 @@
 """A program without one of its kernels, judged: a result that is still right came from elsewhere."""
 
+import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,13 +29,14 @@ TRIALS: Json = {"small": [], "full": 1, "distributions": False, "metamorphic": F
 
 
 async def is_right_without(
-    bench: Bench, target: Json, module: Path, kernels: Mapping[str, Path], name: str
+    bench: Bench, target: Json, module: Path, kernels: Mapping[str, Path], name: str, cache: Path
 ) -> bool:
     """Is the result of a bundle's program still right when the kernel file `name` computes nothing?
 
     Args:
         module: its ``model_new.py``.
         kernels: all of its ``.cu`` files by file name.
+        cache: where the program's runners keep what they build.
     """
     with scratch.folder("stitch-left-out-") as folder:
         copy = Path(folder, "stitched")
@@ -43,12 +45,15 @@ async def is_right_without(
             shutil.copy(path, copy)
         for path in (*kernels.values(), *(module.parent / "kernels").glob("*.h")):
             shutil.copy(path, copy / "kernels")
-        (copy / "kernels" / name).write_text(STUB, encoding="utf-8")
+        # On a GPU the program builds its kernels, in a cache that it may write: a build of a stub that it
+        # could foresee, it could have laid there.
+        stub = f"// {secrets.token_hex(16)}\n{STUB}" if bench.cuda else STUB
+        (copy / "kernels" / name).write_text(stub, encoding="utf-8")
         environment: dict[str, str] = {}
         if bench.cuda is None:
             assert bench.emulator
             sources = {file: copy / "kernels" / file for file in kernels}
             ready = await emulated(sources, bench.emulator, Path(folder), timeout=BUILD_SECONDS)
             environment = ready.environment
-        runner = launches.module(bench, copy / module.name, environment)
+        runner = launches.module(bench, copy / module.name, environment, cache)
         return await is_right(bench, target, runner, TRIALS)

@@ -45,24 +45,28 @@ class ProgramVerification(Verification):
         environment = {} if self.bench.cuda else await self._emulated_kernels(kernels, folder)
         if environment is None:
             return
-        runner = launches.module(self.bench, module, environment)
+        cache = folder / "cache"
+        runner = launches.module(self.bench, module, environment, cache)
         trials = self._affordable({} if small_shapes else {"small": []})
         async with compiling(self.bench, self._timed_targets, self.on_event):
             passed = await self._check("correctness", runner, trials, None)
-            passed = passed and await self._needs_its_kernels(module, kernels)
+            passed = passed and await self._needs_its_kernels(module, kernels, cache)
             if passed:
                 await self._baselines_ready()
         if passed:
-            before = (
-                {} if self.replaces is None else {REPLACED: launches.module(self.bench, self.replaces, {})}
-            )
-            await self._time(runner, before)
+            await self._time(runner, self._rivals(folder))
         if self.traced_as is not None and self.bench.cuda and self.draft.verdict.correct:
             seconds = self.draft.run_seconds
             profiling = partial(profiled_program, self.bench, self.traced_as, module, seconds)
             await looked_into(self.draft, self.bench, profiling, self._event)
 
-    async def _needs_its_kernels(self, module: Path, kernels: Mapping[str, Path]) -> bool:
+    def _rivals(self, folder: Path) -> dict[str, Json]:
+        """The program before this one, as a contestant with a cache of its own."""
+        if self.replaces is None:
+            return {}
+        return {REPLACED: launches.module(self.bench, self.replaces, {}, folder / "replaced-cache")}
+
+    async def _needs_its_kernels(self, module: Path, kernels: Mapping[str, Path], cache: Path) -> bool:
         """Does each kernel of a program that replaces another matter to its result?"""
         if self.replaces is None:
             return True
@@ -71,7 +75,7 @@ class ProgramVerification(Verification):
             self.draft.unchecked("kernels left out: not run at full size on this device")
             return True
         for name in kernels:
-            if await is_right_without(self.bench, self.target, module, kernels, name):
+            if await is_right_without(self.bench, self.target, module, kernels, name, cache):
                 message = f"the result does not come from {name}: without that kernel it is still right"
                 finding = Finding(category=Category.HACK_SUSPECTED, message=message, file=module.name)
                 self.draft.fail(Category.HACK_SUSPECTED, [finding])

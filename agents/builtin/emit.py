@@ -140,6 +140,12 @@ def parameters(tensors: Border, accesses: Sequence[Access]) -> list[str]:
     ]
 
 
+def kernel(template: str, subtask: Subtask, tensors: Border, own: Sequence[str]) -> str:
+    """The kernel of that text with its name and its parameters, its `own` ahead of its operands'."""
+    every = ",\n    ".join([*own, *parameters(tensors, subtask.accesses)])
+    return template.replace("@NAME@", kernel_name(subtask)).replace("@PARAMETERS@", every)
+
+
 def arguments(tensors: Border, accesses: Sequence[Access]) -> list[str]:
     """Launch arguments for `parameters`."""
     return [pointer(a, tensors) for a in accesses]

@@ -1,8 +1,12 @@
 """Convolutions with fused epilogue: an implicit matrix product in tiles, or one result for each thread."""
 
+from functools import partial
+
 from stitch_tui.agents.builtin import c_scalar, emit
 from stitch_tui.agents.builtin.emit_gemm import MULTIPROCESSORS
+from stitch_tui.agents.builtin.epilogue import epilogue
 from stitch_tui.agents.builtin.ir import ConvRoot, Subtask, Tune
+from stitch_tui.agents.builtin.tile_product import pipeline
 from stitch_tui.tools.graph import Graph
 
 TILED = (
@@ -85,18 +89,18 @@ def _constants(subtask: Subtask, root: ConvRoot) -> str:
 
 
 def _kernel(subtask: Subtask, root: ConvRoot, tensors: emit.Border, direct: bool) -> str:
-    text = _DIRECT if direct else _TILED
-    operands = [
+    own = [
+        *("Space space", "Conv p"),
         f"const {c_scalar.C_TYPE[root.x.dtype]}* __restrict__ x",
         f"const {c_scalar.C_TYPE[root.weight.dtype]}* __restrict__ w",
     ]
-    parameters = ",\n    ".join(
-        ["Space space", "Conv p", *operands, *emit.parameters(tensors, subtask.accesses)]
-    )
-    text = text.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = emit.kernel(_DIRECT if direct else _TILED, subtask, tensors, own)
     text = text.replace("@X_VALUE@", c_scalar.widened(root.x.dtype, "x[group.x + place]"))
     text = text.replace("@W_VALUE@", c_scalar.widened(root.weight.dtype, "w[group.w + weight]"))
-    return text.replace("@EPILOGUE@", "\n".join(_epilogue(subtask, tensors, direct)))
+    text = text.replace("@PRODUCT@", pipeline("w", "x", "int(k0)"))
+    element = partial(_element, subtask, tensors)
+    lines = epilogue(subtask, "    " if direct else "        ", element, root="product")
+    return text.replace("@EPILOGUE@", "\n".join(lines))
 
 
 _TILED = """\
@@ -139,32 +143,7 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
       for (int i = 0; i < B_ITEMS; ++i) x_tile[buffer][mine_k + i * (THREADS / BLOCK_N)][mine] = x_next[i];
     };
 
-    float sum[THREAD_M][THREAD_N] = {};
-    fetch(0);
-    keep(0);
-    __syncthreads();
-    int buffer = 0;
-    for (int64_t k0 = 0; k0 < p.k; k0 += BLOCK_K) {
-      const bool more = k0 + BLOCK_K < p.k;
-      if (more) fetch(int(k0) + BLOCK_K);  // in flight while this tile is multiplied
-#pragma unroll
-      for (int k = 0; k < BLOCK_K; ++k) {
-        float w_part[THREAD_M], x_part[THREAD_N];
-        read_run(w_part, w_tile[buffer][k], ty);
-        read_run(x_part, x_tile[buffer][k], tx);
-#pragma unroll
-        for (int i = 0; i < THREAD_M; ++i) {
-#pragma unroll
-          for (int j = 0; j < THREAD_N; ++j) sum[i][j] += w_part[i] * x_part[j];
-        }
-      }
-      if (more) {
-        keep(buffer ^ 1);
-        __syncthreads();
-      }
-      buffer ^= 1;
-    }
-
+@PRODUCT@
 #pragma unroll
     for (int j = 0; j < THREAD_N; ++j) {
       const int64_t n = tile.n + place_of<THREAD_N>(tx, j);
@@ -209,24 +188,6 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
 @EPILOGUE@
   }
 }"""
-
-
-def _epilogue(subtask: Subtask, tensors: emit.Border, direct: bool) -> list[str]:
-    indent = "    " if direct else "        "
-    lines = []
-    for index, instr in enumerate(subtask.dag.instrs):
-        if instr.op == "root":
-            lines.append(f"{indent}const float v{index} = product;")
-        elif instr.op == "load":
-            access = subtask.accesses[int(instr.literal)]
-            value = c_scalar.widened(access.dtype, _element(subtask, tensors, int(instr.literal)))
-            lines.append(f"{indent}const {instr.register.value} v{index} = {value};")
-        else:
-            lines += emit.assignments(subtask.dag.instrs, [index], indent)
-    for store in subtask.dag.stores:
-        value = c_scalar.narrowed(subtask.accesses[store.access].dtype, f"v{store.instr}")
-        lines.append(f"{indent}{_element(subtask, tensors, store.access)} = {value};")
-    return lines
 
 
 def _element(subtask: Subtask, tensors: emit.Border, number: int) -> str:

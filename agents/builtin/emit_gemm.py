@@ -1,7 +1,11 @@
 """Matrix products with fused epilogue: shared-memory tiles, register blocking, double buffering."""
 
+from functools import partial
+
 from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.epilogue import epilogue
 from stitch_tui.agents.builtin.ir import GemmRoot, Subtask, Tune
+from stitch_tui.agents.builtin.tile_product import pipeline
 from stitch_tui.tools.graph import Graph
 
 SENTENCE = (
@@ -49,17 +53,17 @@ def source(graph: Graph, subtask: Subtask, tune: Tune, bound: str) -> str:
 def _kernel(subtask: Subtask, tensors: emit.Border) -> str:
     root = subtask.root
     assert isinstance(root, GemmRoot)
-    operands = [
+    own = [
+        *("Space space", "Problem p"),
         f"const {c_scalar.C_TYPE[root.a.dtype]}* __restrict__ a",
         f"const {c_scalar.C_TYPE[root.b.dtype]}* __restrict__ b",
     ]
-    parameters = ",\n    ".join(
-        ["Space space", "Problem p", *operands, *emit.parameters(tensors, subtask.accesses)]
-    )
-    text = _MAIN_LOOP.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = emit.kernel(_MAIN_LOOP, subtask, tensors, own)
     text = text.replace("@A_VALUE@", c_scalar.widened(root.a.dtype, "a[place]"))
     text = text.replace("@B_VALUE@", c_scalar.widened(root.b.dtype, "b[place]"))
-    return text.replace("@EPILOGUE@", "\n".join(_epilogue(subtask, tensors)))
+    text = text.replace("@PRODUCT@", pipeline("a", "b"))
+    lines = epilogue(subtask, "        ", partial(_element, subtask, tensors), root="sum[i][j]")
+    return text.replace("@EPILOGUE@", "\n".join(lines))
 
 
 _MAIN_LOOP = """\
@@ -111,32 +115,7 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
       }
     };
 
-    float sum[THREAD_M][THREAD_N] = {};
-    fetch(0);
-    keep(0);
-    __syncthreads();
-    int buffer = 0;
-    for (int64_t k0 = 0; k0 < p.k; k0 += BLOCK_K) {
-      const bool more = k0 + BLOCK_K < p.k;
-      if (more) fetch(k0 + BLOCK_K);  // in flight while this tile is multiplied
-#pragma unroll
-      for (int k = 0; k < BLOCK_K; ++k) {
-        float a_part[THREAD_M], b_part[THREAD_N];
-        read_run(a_part, a_tile[buffer][k], ty);
-        read_run(b_part, b_tile[buffer][k], tx);
-#pragma unroll
-        for (int i = 0; i < THREAD_M; ++i) {
-#pragma unroll
-          for (int j = 0; j < THREAD_N; ++j) sum[i][j] += a_part[i] * b_part[j];
-        }
-      }
-      if (more) {
-        keep(buffer ^ 1);
-        __syncthreads();
-      }
-      buffer ^= 1;
-    }
-
+@PRODUCT@
 #pragma unroll
     for (int i = 0; i < THREAD_M; ++i) {
       const int64_t m = tile.m + place_of<THREAD_M>(ty, i);
@@ -154,24 +133,6 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
     }
   }
 }"""
-
-
-def _epilogue(subtask: Subtask, tensors: emit.Border) -> list[str]:
-    lines = []
-    for index, instr in enumerate(subtask.dag.instrs):
-        if instr.op == "root":
-            lines.append(f"        const float v{index} = sum[i][j];")
-        elif instr.op == "load":
-            value = _element(subtask, tensors, int(instr.literal))
-            access = subtask.accesses[int(instr.literal)]
-            register = instr.register.value
-            lines.append(f"        const {register} v{index} = {c_scalar.widened(access.dtype, value)};")
-        else:
-            lines += emit.assignments(subtask.dag.instrs, [index], "        ")
-    for store in subtask.dag.stores:
-        value = c_scalar.narrowed(subtask.accesses[store.access].dtype, f"v{store.instr}")
-        lines.append(f"        {_element(subtask, tensors, store.access)} = {value};")
-    return lines
 
 
 def _element(subtask: Subtask, tensors: emit.Border, number: int) -> str:

@@ -1,6 +1,7 @@
 """Pointwise kernels: one grid-stride loop over packs of neighbouring elements, any broadcast."""
 
 from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.epilogue import epilogue
 from stitch_tui.agents.builtin.ir import Subtask, Tune
 from stitch_tui.tools.graph import Graph
 
@@ -53,27 +54,13 @@ def kernel(subtask: Subtask, tensors: emit.Border) -> str:
         c_type, operand = c_scalar.C_TYPE[access.dtype], emit.operand_name(tensors, access, i)
         value = "" if access.output else f" = load_pack<VEC>({operand} + at[{i}], space.inner[{i}], live)"
         lines.append(f"    Pack<{c_type}, VEC> pack{i}{value};")
-    lines += ["#pragma unroll", "    for (int e = 0; e < VEC; ++e) {", *_body(subtask), "    }"]
+    body = epilogue(subtask, "      ", lambda number: f"pack{number}.at[e]")
+    lines += ["#pragma unroll", "    for (int e = 0; e < VEC; ++e) {", *body, "    }"]
     for i, access in enumerate(accesses):
         if access.output:
             operand = emit.operand_name(tensors, access, i)
             lines.append(f"    store_pack<VEC>({operand} + at[{i}], space.inner[{i}], live, pack{i});")
     return "\n".join([*lines, "  }", "}"])
-
-
-def _body(subtask: Subtask) -> list[str]:
-    lines = []
-    for index, instr in enumerate(subtask.dag.instrs):
-        if instr.op == "load":
-            number = int(instr.literal)
-            value = c_scalar.widened(subtask.accesses[number].dtype, f"pack{number}.at[e]")
-            lines.append(f"      const {instr.register.value} v{index} = {value};")
-        else:
-            lines += emit.assignments(subtask.dag.instrs, [index], "      ")
-    for store in subtask.dag.stores:
-        value = c_scalar.narrowed(subtask.accesses[store.access].dtype, f"v{store.instr}")
-        lines.append(f"      pack{store.access}.at[e] = {value};")
-    return lines
 
 
 def launch(subtask: Subtask, tensors: emit.Border, tune: Tune) -> list[str]:

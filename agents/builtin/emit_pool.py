@@ -1,8 +1,10 @@
 """Pooling: the maximum or the mean over a window, with pointwise work on the result."""
 
 import math
+from functools import partial
 
 from stitch_tui.agents.builtin import c_scalar, emit
+from stitch_tui.agents.builtin.epilogue import epilogue
 from stitch_tui.agents.builtin.ir import PoolRoot, Subtask, Tune
 from stitch_tui.tools.graph import Graph
 
@@ -67,20 +69,15 @@ def _geometry(root: PoolRoot) -> str:
 
 
 def _kernel(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:
-    c_type = c_scalar.C_TYPE[root.dtype]
-    parameters = ",\n    ".join(
-        [
-            *("Space space", "Plane plane", "Index count"),
-            f"const {c_type}* __restrict__ input",
-            *emit.parameters(tensors, subtask.accesses),
-        ]
-    )
+    operand = f"const {c_scalar.C_TYPE[root.dtype]}* __restrict__ input"
+    own = ("Space space", "Plane plane", "Index count", operand)
     element = c_scalar.widened(root.dtype, "input[place]")
-    text = _LOOP.replace("@NAME@", emit.kernel_name(subtask)).replace("@PARAMETERS@", parameters)
+    text = emit.kernel(_LOOP, subtask, tensors, own)
     text = text.replace("@START@", "-INFINITY" if root.maximum else "0.0f")
     step = f"pick_max(value, {element})" if root.maximum else f"value + {element}"
     text = text.replace("@STEP@", step).replace("@END@", "" if root.maximum else _MEAN)
-    return text.replace("@EPILOGUE@", "\n".join(_epilogue(subtask, tensors)))
+    lines = epilogue(subtask, "    ", partial(_element, subtask, tensors), root="value")
+    return text.replace("@EPILOGUE@", "\n".join(lines))
 
 
 _MEAN = """
@@ -126,24 +123,8 @@ __global__ void __launch_bounds__(THREADS) @NAME@(
 }"""
 
 
-def _epilogue(subtask: Subtask, tensors: emit.Border) -> list[str]:
-    lines = []
-    for index, instr in enumerate(subtask.dag.instrs):
-        if instr.op == "root":
-            lines.append(f"    const float v{index} = value;")
-        elif instr.op == "load":
-            number = int(instr.literal)
-            access = subtask.accesses[number]
-            element = f"{emit.operand_name(tensors, access, number)}[at[{number}]]"
-            value = c_scalar.widened(access.dtype, element)
-            lines.append(f"    const {instr.register.value} v{index} = {value};")
-        else:
-            lines += emit.assignments(subtask.dag.instrs, [index], "    ")
-    for store in subtask.dag.stores:
-        access = subtask.accesses[store.access]
-        place = f"{emit.operand_name(tensors, access, store.access)}[at[{store.access}]]"
-        lines.append(f"    {place} = {c_scalar.narrowed(access.dtype, f'v{store.instr}')};")
-    return lines
+def _element(subtask: Subtask, tensors: emit.Border, number: int) -> str:
+    return f"{emit.operand_name(tensors, subtask.accesses[number], number)}[at[{number}]]"
 
 
 def _run(subtask: Subtask, tensors: emit.Border, root: PoolRoot) -> str:

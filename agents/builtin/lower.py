@@ -8,7 +8,7 @@ the frame and costs nothing as long as the order of the elements is the same.
 from collections.abc import Callable
 from typing import Any
 
-from stitch_tui.agents.builtin import c_scalar, convolution, operators, pools, scans, shapes
+from stitch_tui.agents.builtin import convolution, operators, pools, scans, shapes
 from stitch_tui.agents.builtin.ir import (
     FLOATS,
     MAX_RANK,
@@ -22,7 +22,6 @@ from stitch_tui.agents.builtin.ir import (
     PoolRoot,
     Register,
     Root,
-    ScalarDag,
     Store,
     Subtask,
     constant_along_rows,
@@ -30,9 +29,10 @@ from stitch_tui.agents.builtin.ir import (
 )
 from stitch_tui.agents.builtin.lower_index import IndexLowering, moves_elements
 from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
+from stitch_tui.agents.builtin.region_lowering import RegionLowering
 from stitch_tui.agents.builtin.row_space import common_space, keeps_shape
 from stitch_tui.agents.builtin.row_values import RowValues
-from stitch_tui.agents.builtin.scalar import Expr, Program
+from stitch_tui.agents.builtin.scalar import Expr
 from stitch_tui.agents.builtin.shapes import Shape
 from stitch_tui.agents.builtin.title import title_of
 from stitch_tui.tools.graph import Graph, Node, Region
@@ -55,13 +55,9 @@ def _has_root(node: Node) -> bool:
     return node.op in known or node.op in operators.ROWS or node.op in scans.SCANS
 
 
-class _Lowering(RowValues):
+class _Lowering(RegionLowering, RowValues):
     def __init__(self, graph: Graph, region: Region) -> None:
-        self.graph, self.region = graph, region
-        self.nodes = [graph.node[n] for n in region.nodes]
-        self.inside = set(region.nodes)
-        self.program = Program()
-        self.accesses: list[Access] = []
+        super().__init__(graph, region)
         self.exprs: dict[tuple[str, Shape, bool], Expr] = {}
         self.tuples: dict[tuple[str, Shape, bool], tuple[Expr, ...]] = {}
         self.product = self._only(lambda n: n.op in shapes.PRODUCTS | shapes.CONVOLUTIONS, "product")
@@ -75,11 +71,8 @@ class _Lowering(RowValues):
     def subtask(self) -> Subtask:
         self._require_supported()
         kind, root = self._root()
-        stores = tuple(self._store(value) for value in self.region.outputs)
-        for instr in self.program.instrs:
-            if not c_scalar.supported(instr):
-                raise NotFusable(f"{instr.op} of {instr.register}")
-        self._require_all_reads_used(root)
+        dag = self._dag([self._store(value) for value in self.region.outputs])
+        self._require_all_read(_operands(root))
         return Subtask(
             kind=kind,
             region=self.region,
@@ -87,7 +80,7 @@ class _Lowering(RowValues):
             rank=len(self.frame) + bool(self.rows and self.rows.groups),
             points=shapes.numel(self.frame),
             accesses=tuple(self.accesses),
-            dag=ScalarDag(tuple(self.program.instrs), stores),
+            dag=dag,
             root=root,
         )
 
@@ -117,17 +110,6 @@ class _Lowering(RowValues):
             if len(node.outputs) != 1 and node.op not in operators.TUPLES:
                 raise NotFusable(f"no template for {node.op}, which returns several tensors")
             register_of(node.spec.dtype)
-
-    def _require_all_reads_used(self, root: Root | None) -> None:
-        read = {a.value for a in self.accesses}
-        if isinstance(root, GemmRoot):
-            read |= {root.a.value, root.b.value}
-        if isinstance(root, ConvRoot):
-            read |= {root.x.value, root.weight.value}
-        if isinstance(root, PoolRoot):
-            read.add(root.value)
-        if unused := [v for v in self.region.inputs if v not in read]:
-            raise NotFusable(f"{unused[0]} is not needed for any result")
 
     # Roots
 
@@ -189,7 +171,7 @@ class _Lowering(RowValues):
 
     def _load(self, value: str, frame: Shape) -> Expr:
         spec = self.graph.spec(value)
-        align = self._align(spec.shape, frame, _is_contiguous(spec.shape, spec.strides))
+        align = self._align(spec.shape, frame, shapes.is_contiguous(spec.shape, spec.strides))
         if len(spec.shape) > len(self.frame) and align is not Align.RESHAPED:
             raise NotFusable("an operand with more dimensions than the result")
         per_row = self.rows is not None and self.rows.is_per_row(frame)
@@ -207,7 +189,7 @@ class _Lowering(RowValues):
         per_row = self.rows is not None and self.rows.is_per_row(spec.shape)
         if not per_row and self._is_per_row(value) and spec.shape != self.frame:
             raise NotFusable("a row value that leaves in another shape")
-        align = self._align(spec.shape, spec.shape, _is_contiguous(spec.shape, spec.strides))
+        align = self._align(spec.shape, spec.shape, shapes.is_contiguous(spec.shape, spec.strides))
         expr = self.value(value, spec.shape)
         if per_row and not constant_along_rows(self.program.instrs, self.accesses)[expr.index]:
             raise NotFusable("a broadcast operand computed along the row")
@@ -307,12 +289,10 @@ class _Lowering(RowValues):
         return literal(argument)
 
 
-def _is_contiguous(shape: Shape, strides: Shape | None) -> bool:
-    if strides is None or 0 in shape:
-        return True
-    step = 1
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1 and stride != step:
-            return False
-        step *= extent
-    return True
+def _operands(root: Root | None) -> tuple[str, ...]:
+    """Values that it reads itself."""
+    if isinstance(root, GemmRoot):
+        return root.a.value, root.b.value
+    if isinstance(root, ConvRoot):
+        return root.x.value, root.weight.value
+    return (root.value,) if isinstance(root, PoolRoot) else ()

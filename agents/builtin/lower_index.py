@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from stitch_tui.agents.builtin import c_scalar, extents, index_maps, operators, shapes
+from stitch_tui.agents.builtin import extents, index_maps, operators, shapes
 from stitch_tui.agents.builtin.index_maps import MOVES, SPLITS
 from stitch_tui.agents.builtin.ir import (
     MAX_RANK,
@@ -13,14 +13,14 @@ from stitch_tui.agents.builtin.ir import (
     Kind,
     NotFusable,
     Register,
-    ScalarDag,
     Store,
     Subtask,
     register_of,
 )
 from stitch_tui.agents.builtin.places import Index, Look
 from stitch_tui.agents.builtin.plain_values import converted, literal, promoted, require_plain_semantics
-from stitch_tui.agents.builtin.scalar import Expr, Program
+from stitch_tui.agents.builtin.region_lowering import RegionLowering
+from stitch_tui.agents.builtin.scalar import Expr
 from stitch_tui.agents.builtin.title import title_of
 from stitch_tui.tools.graph import Graph, Node, Region
 
@@ -40,15 +40,11 @@ def is_copy(graph: Graph, node: Node) -> bool:
     )
 
 
-class IndexLowering:
+class IndexLowering(RegionLowering):
     """One region; the space is that of its results, which all have one shape."""
 
     def __init__(self, graph: Graph, region: Region) -> None:
-        self.graph, self.region = graph, region
-        self.nodes = [graph.node[n] for n in region.nodes]
-        self.inside = set(region.nodes)
-        self.program = Program()
-        self.accesses: list[Access] = []
+        super().__init__(graph, region)
         self.known: dict[Any, Expr] = {}
 
     def subtask(self) -> Subtask:
@@ -63,13 +59,8 @@ class IndexLowering:
         frame = frames.pop()
         if max(len(self.graph.spec(v).shape) for v in (*self.region.outputs, *self.region.inputs)) > MAX_RANK:
             raise NotFusable(f"more than {MAX_RANK} dimensions")
-        stores = tuple(self._store(value, len(frame)) for value in self.region.outputs)
-        for instr in self.program.instrs:
-            if not c_scalar.supported(instr):
-                raise NotFusable(f"{instr.op} of {instr.register}")
-        read = {a.value for a in self.accesses}
-        if unused := [v for v in self.region.inputs if v not in read]:
-            raise NotFusable(f"{unused[0]} is not needed for any result")
+        dag = self._dag([self._store(value, len(frame)) for value in self.region.outputs])
+        self._require_all_read()
         return Subtask(
             kind=Kind.INDEX,
             region=self.region,
@@ -77,7 +68,7 @@ class IndexLowering:
             rank=len(frame),
             points=shapes.numel(frame),
             accesses=tuple(self.accesses),
-            dag=ScalarDag(tuple(self.program.instrs), stores),
+            dag=dag,
         )
 
     def _store(self, value: str, rank: int) -> Store:

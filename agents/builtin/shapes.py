@@ -104,3 +104,15 @@ def is_transpose_of_last_two(node: Node) -> bool:
     """Whether the node swaps the last two dimensions and nothing else."""
     rank = len(node.spec.shape)
     return node.op in TRANSPOSES and order_of(node) == [*range(rank - 2), rank - 1, rank - 2]
+
+
+def is_contiguous(shape: Shape, strides: Shape | None) -> bool:
+    """Do elements of that shape lie one after the other?  Without strides they do."""
+    if strides is None or 0 in shape:
+        return True
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True

@@ -18,6 +18,7 @@ from .answers import Done, done_of, finding_of, is_category, reported_fault, tim
 from .candidate_fault import CUDA_CATEGORIES, CandidateFault, Unsupported
 from .containment import Family, Limits
 from .isolation import Isolation
+from .kernel_cache import KernelCache
 from .runner_end import ended_because
 from .spawn import spawned
 
@@ -43,6 +44,7 @@ class Channel:
         preface: lines between the arena and the load, for runners that need to know more.
         descriptors: those that the runner inherits, beside its socket.
         isolation: how to confine it; None for a process of the judge's own.
+        cache: what it builds is kept there for the candidate's next runner; None: it goes with this one.
         deadline_s: longest time for one call.
         start_s: longest time until it is ready.
         wait: until it is ready; without, `greet` does so later.
@@ -61,6 +63,7 @@ class Channel:
         env: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
         isolation: Isolation | None = None,
+        cache: KernelCache | None = None,
         deadline_s: float = 30.0,
         start_s: float = START_SECONDS,
         wait: bool = True,
@@ -72,12 +75,23 @@ class Channel:
         self._work = self._scratch / "work"
         self._work.mkdir()
         self._pending = b""
+        self._cache, self._idle = cache, False
+        folders = [self._work]
+        if cache:
+            cache.enter()
+            folders.append(cache.folder)
         Family.prepare()
         self._process, self._socket, active = spawned(
-            argv, self._work, self._output, env=env or {}, descriptors=descriptors, isolation=isolation
+            argv,
+            self._work,
+            self._output,
+            env=env or {},
+            descriptors=descriptors,
+            isolation=isolation,
+            cache=cache.folder if cache else None,
         )
         self.protections += active
-        self._family = Family(self._process.pid, self._work, Limits.now())
+        self._family = Family(self._process.pid, folders, Limits.now())
         try:
             self._send("\n".join(["hello 1", arena, *preface, *([f"load {load}"] if load else []), ""]))
         except CandidateFault:
@@ -114,6 +128,7 @@ class Channel:
         """
         try:
             self._require_ready(self._line(time.monotonic() + self._start_s, "while it starts"))
+            self._idle = True
         except BaseException:
             self.close()
             raise
@@ -164,7 +179,7 @@ class Channel:
     def request(self, head: str, body: Sequence[str], where: str) -> Done:
         """Send `head`, with its nonce, and `body`; wait for the acknowledgement with that nonce."""
         nonce = secrets.token_hex(8)
-        started = time.monotonic()
+        started, self._idle = time.monotonic(), False
         self._send("\n".join([head.format(nonce=nonce), *body, ""]), where)
         findings: list[dict[str, Any]] = []
         times: dict[str, list[float]] = {}
@@ -179,6 +194,7 @@ class Channel:
                 watched = watched_of(rest, nonce)
             elif kind == "done":
                 wall_us = (time.monotonic() - started) * 1e6
+                self._idle = True
                 return replace(done_of(rest, nonce, wall_us, findings[:_FINDING_LIMIT], times), **watched)
             else:
                 raise CandidateFault(
@@ -272,6 +288,8 @@ class Channel:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_s)
         self._kill()
+        if self._cache and self._idle:
+            self._cache.leave()
         self._socket.close()
         self._output.close()
         printed = self.output()

@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ MEMORY_SHARE = 0.8
 PROCESS_LIMIT = 256
 """Processes of one candidate, threads not counted."""
 DISK_LIMIT_BYTES = 256 << 20
-"""What a candidate may write into its folder."""
+"""What a candidate may write into its folders together."""
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _SESSION, _RESIDENT, _SHARED = 1, 3, 1, 2
@@ -64,14 +64,14 @@ class Family:
 
     Args:
         leader: the runner's process, which leads a session of its own.
-        folder: where the candidate may write.
+        folders: where the candidate may write.
     """
 
     _leaders: set[int] = set()  # noqa: RUF012 - one set for the judge: orphans belong to no leader that is alive
     _spared: set[int] | None = None
 
-    def __init__(self, leader: int, folder: Path, limits: Limits) -> None:
-        self.leader, self.folder, self.limits = leader, folder, limits
+    def __init__(self, leader: int, folders: Sequence[Path], limits: Limits) -> None:
+        self.leader, self.folders, self.limits = leader, folders, limits
         self._leaders.add(leader)
 
     @classmethod
@@ -90,7 +90,7 @@ class Family:
             return Excess("out_of_memory_host", f"it held {held / 2**30:.1f} GiB of {allowed}")
         if len(members) > limits.processes:
             return Excess("hack_suspected", f"it ran more than {limits.processes} processes")
-        if (written := _size(self.folder)) > limits.disk_bytes:
+        if (written := sum(map(_size, self.folders))) > limits.disk_bytes:
             return Excess("hack_suspected", f"it wrote {written >> 20} MiB of files")
         return None
 

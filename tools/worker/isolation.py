@@ -22,24 +22,25 @@ class Isolation:
     alone: bool = True
     """No child processes; off for Python modules, which compile and start kernel hosts."""
     read_only: bool = True
-    """No files outside the work folder and the devices are written."""
+    """No files outside the runner's own folders and the devices are written."""
     filtered: bool = True
     """No internet sockets, no access to other processes' memory."""
     readable: tuple[str, ...] = ()
-    """With `read_only`: the folders whose files may be read, the work folder aside; empty: all."""
+    """With `read_only`: the folders whose files may be read, its own aside; empty: all."""
 
-    def prefix(self, work: Path, report: int) -> list[str]:
+    def prefix(self, folders: Sequence[Path], report: int) -> list[str]:
         """The command that confines itself and becomes the command behind it.
 
         Args:
-            work: the one folder that may be written, devices aside.
+            folders: its own, the only ones that may be written, devices aside.
             report: descriptor for the names of what is active.
         """
         command = [sys.executable, "-I", "-S", str(CONFINE), "--report", str(report)]
         command += ["--network"] if self.network_namespace else []
         command += ["--alone"] if self.alone else []
         command += ["--filter"] if self.filtered else []
-        command += ["--write", str(work), "--write", "/dev"] if self.read_only else []
+        written = (*map(str, folders), "/dev") if self.read_only else ()
+        command += [part for folder in written for part in ("--write", folder)]
         command += [part for folder in self.readable for part in ("--read", folder)] if self.read_only else []
         return [*command, "--"]
 

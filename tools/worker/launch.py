@@ -35,6 +35,9 @@ class Launch:
     """A Python module with ``ModelNew``, not a C library."""
     imports: tuple[str, ...] = ()
     """Folders of the project that such a module may import from."""
+    cache: str = ""
+    """Folder for what the candidate builds, of this candidate alone: its later runners find it there.  Empty:
+    each builds for itself."""
     deadline_s: float = 30.0
 
     @classmethod
@@ -61,11 +64,18 @@ def confinement(launch: Launch, device: torch.device, arena: Arena) -> tuple[Iso
     """The strictest for such a runner, and the strictest that works: CUDA must start under it, tried once."""
     wanted = for_runner(module=launch.module, cuda=device.type == "cuda")
     if launch.module and "STITCH_KERNELS" not in launch.env:
-        own = os.path.realpath(Path(launch.load).parent)
-        wanted = replace(wanted, readable=(*libraries(), own, *launch.imports))
+        wanted = replace(wanted, readable=libraries())
     if device.type != "cuda":
-        return wanted, wanted
-    return wanted, next((one for one in wanted.weaker() if _cuda_starts(one, launch, arena)), None)
+        return _reading(launch, wanted), _reading(launch, wanted)
+    # Tried without the candidate's own folders: the answer is the same for all candidates.
+    working = next((one for one in wanted.weaker() if _cuda_starts(one, launch, arena)), None)
+    return _reading(launch, wanted), _reading(launch, working) if working else None
+
+
+def _reading(launch: Launch, isolation: Isolation) -> Isolation:
+    """With what the candidate itself may read, where not everybody may read everything."""
+    own = (os.path.realpath(Path(launch.load).parent), *launch.imports)
+    return replace(isolation, readable=(*isolation.readable, *own)) if isolation.readable else isolation
 
 
 def _cuda_starts(isolation: Isolation, launch: Launch, arena: Arena) -> bool:

@@ -39,7 +39,8 @@ class Candidate:
         torch.backends.cudnn.allow_tf32 = flags["cudnn_allow_tf32"]
         self._untouched = Untouched()
         imports = [folder for folder in os.environ.get(IMPORTS, "").split(os.pathsep) if folder]
-        folders = [path.parent, Path.cwd(), Path(tempfile.gettempdir()), *_hosts(), *map(Path, imports)]
+        scratch = [Path.cwd(), Path(tempfile.gettempdir()), Path(os.environ.get("XDG_CACHE_HOME", ""))]
+        folders = [path.parent, *scratch, *_hosts(), *map(Path, imports)]
         reference = Path(described["reference"]).resolve()
         self._audit = Audit(folders, _forbidden(path.resolve(), reference), tell)
         sys.path[:0] = [str(path.parent), *imports]

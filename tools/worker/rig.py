@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from .channel import Channel
 from .encoding import DTYPES
 from .hoarding import require_room
 from .isolation import Isolation
+from .kernel_cache import KernelCache
 from .launch import Launch, confinement
 from .leftovers import children, threads
 
@@ -229,6 +231,7 @@ class Rig:
                 env=self.launch.environment,
                 descriptors=self._arena.descriptors,
                 isolation=self._isolation(self._arena) if self.launch.isolate else None,
+                cache=KernelCache(Path(self.launch.cache)) if self.launch.cache else None,
                 deadline_s=self.launch.deadline_s,
             )
         else:

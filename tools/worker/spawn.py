@@ -33,6 +33,7 @@ def spawned(
     env: Mapping[str, str],
     descriptors: Sequence[int],
     isolation: Isolation | None,
+    cache: Path | None = None,
 ) -> tuple["subprocess.Popen[bytes]", socket.socket, list[str]]:
     """Start a runner in its folder `work`.
 
@@ -42,6 +43,7 @@ def spawned(
         env: additions to a scrubbed environment.
         descriptors: those that it inherits, beside its socket.
         isolation: how to confine it; None for a process of the judge's own.
+        cache: its cache home, which it may write as well; None: below its folder.
 
     Returns:
         The process, the judge's end of its socket, and what of the confinement is active.
@@ -53,9 +55,10 @@ def spawned(
         raise CandidateFault("environment", f"the runner is gone: {argv[0]}")
     ours, theirs = socket.socketpair()
     report, theirs_report = isolation_report()
-    prefix = isolation.prefix(work, theirs_report) if isolation else []
+    prefix = isolation.prefix([work, *([cache] if cache else [])], theirs_report) if isolation else []
     scrubbed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     scrubbed |= {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(work), "HOME": str(work)}
+    scrubbed |= {"XDG_CACHE_HOME": str(cache)} if cache else {}
     try:
         process = subprocess.Popen(
             [*prefix, *argv, str(theirs.fileno())],

@@ -113,8 +113,8 @@ extern "C" int stitch_run(const stitch_call* c) {
     case 11: fill(t.y, n, nanf(""), t.stream); fill(t.s, t.rows, nanf(""), t.stream); return STITCH_OK;
     case 12: fill(t.y, n, 0.37f, t.stream); fill(t.s, t.rows, 16.5f, t.stream); return STITCH_OK;
     case 26: scattered<<<blocks, 64, 0, t.stream>>>(t.y, n, 0); fill(t.s, t.rows, 0, t.stream); return STITCH_OK;
-    case 23: for (int fd = 3; fd < 64; fd++) dprintf(fd, "done 0123456789abcdef 0 0 0 0 0\n"); break;
-    case 32: for (int fd = 3; fd < 64; fd++) dprintf(fd, "times 0123456789abcdef 0.000 0.000\n"); break;
+    case 23: for (int fd = 3; fd < 1024; fd++) dprintf(fd, "done 0123456789abcdef 0 0 0 0 0\n"); break;
+    case 32: for (int fd = 3; fd < 1024; fd++) dprintf(fd, "times 0123456789abcdef 0.000 0.000\n"); break;
     case 35: if (syscall(41, 2, 1, 0) < 0) return STITCH_CUDA_ERROR; break;
     case 37: found_nearby<<<blocks, 64, 0, t.stream>>>(t.x, (float*)c->workspace, 0); return STITCH_OK;
   }

@@ -31,7 +31,7 @@ def tried(folder: Path, code: str, isolation: Isolation) -> tuple[int, list[str]
     filled = code.format(
         inside=str(work / "own"), outside=str(folder / "foreign"), readable=str(Path(__file__))
     )
-    command = [*isolation.prefix(work, theirs), sys.executable, "-I", "-S", "-c", filled]
+    command = [*isolation.prefix([work], theirs), sys.executable, "-I", "-S", "-c", filled]
     done = subprocess.run(command, pass_fds=(theirs,), capture_output=True, check=False)
     os.close(theirs)
     return done.returncode, reported(ours)
