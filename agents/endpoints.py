@@ -72,8 +72,7 @@ async def embedding_check(settings: EmbeddingSettings) -> Check:
         else:
             about, length = OfflineModel.name, await _length_offline()
     except StitchError as error:
-        found = ": ".join(part for part in (error.where, error.what, error.why) if part)
-        return Check(name, State.MISSING, found, error.advice or f"look at [models.{ROLE}]")
+        return _missing(ROLE, error)
     found = f"{about}: vectors of {length} numbers, answered in {monotonic() - began:.1f} s"
     return Check(name, State.OK, found)
 
@@ -124,8 +123,7 @@ async def _role_check(role: str, settings: RoleSettings) -> Check:
         models = await _models(settings, role, endpoint)
         took, shape = await _small_answer(role, settings)
     except StitchError as error:
-        found = ": ".join(part for part in (error.where, error.what, error.why) if part)
-        return Check(name, State.MISSING, found, error.advice or f"look at [models.{role}]")
+        return _missing(role, error)
     except Unusable as reason:
         return Check(
             name, State.OK, f"{settings.model} at {endpoint.url}: answers, but not as asked: {reason}"
@@ -133,6 +131,11 @@ async def _role_check(role: str, settings: RoleSettings) -> Check:
     listed = f"; it lists {_named(models)}" if settings.model not in models else ""
     said = f"answered in {took:.1f} s, structured answers by {shape}"
     return Check(name, State.OK, f"{settings.model} at {endpoint.url}: {said}{listed}")
+
+
+def _missing(role: str, error: StitchError) -> Check:
+    found = ": ".join(part for part in (error.where, error.what, error.why) if part)
+    return Check(f"{role} model", State.MISSING, found, error.advice or f"look at [models.{role}]")
 
 
 async def _models(settings: RoleSettings, role: str, endpoint: Endpoint) -> list[str]:

@@ -101,8 +101,9 @@ class ModelWaits(SessionEvent):
     seconds: float
     """Until the next attempt, from this event's time."""
     attempt: int
+    """The one that failed, from 1."""
     attempts: int
-    """Most that are made."""
+    """Most that are made after the first."""
 
     @property
     def sentence(self) -> str:
