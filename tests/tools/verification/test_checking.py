@@ -107,6 +107,7 @@ class Noisy(LinearRelu):
         return [result]
 
 
+@pytest.mark.slow
 def test_zeros_are_never_correct_however_large_the_references_own_error(tmp_path: Path) -> None:
     launch = host_launch(compiled(tmp_path, "ALWAYS_ZERO"))
     report = examine(Noisy(everywhere=True), launch, TRIALS, lambda *_: None)
@@ -121,6 +122,7 @@ def test_an_accurate_candidate_of_a_noisy_reference_is_correct(tmp_path: Path) -
     assert report["category"] == "correct", report["findings"]
 
 
+@pytest.mark.slow
 def test_what_repaired_data_decide_is_correct_and_the_rest_is_said(tmp_path: Path) -> None:
     launch = host_launch(compiled(tmp_path, "A_THIRD_TOO_MUCH_OF_POSITIVE_INPUTS"))
     report = examine(Noisy(everywhere=False), launch, TRIALS, lambda *_: None)

@@ -119,6 +119,7 @@ def get_inputs():
 """
 
 
+@pytest.mark.slow
 def test_a_reference_that_cannot_be_constructed_again_is_blamed_and_not_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
