@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from stitch_tui.tools.json_texts import with_texts
+
 MASK = "[redacted]"
 SHORTEST = 8
 """Characters; what is shorter is a placeholder such as ``none``, and would be found in ordinary words."""
@@ -31,15 +33,7 @@ def redacted(text: str) -> str:
 
 def redacted_data(data: Any) -> Any:
     """JSON-like data with every hidden secret replaced in its texts; keys too."""
-    if not _hidden:
-        return data
-    if isinstance(data, str):
-        return redacted(data)
-    if isinstance(data, Mapping):
-        return {redacted_data(key): redacted_data(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [redacted_data(item) for item in data]
-    return data
+    return with_texts(data, redacted) if _hidden else data
 
 
 def has_secrets() -> bool:
