@@ -1,16 +1,16 @@
 """An app on a made-up session, for tests."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from pilots import finished, pressed
 from shown_sessions import FakeEngine, in_progress
-from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Static
-from textual.worker import WorkerCancelled
 
 from stitch_tui.agents.events import Event
 from stitch_tui.agents.settings import Settings, UiSettings
@@ -19,30 +19,6 @@ from stitch_tui.screens.session import SessionScreen
 from stitch_tui.view.board import Board
 from stitch_tui.view.drafts import Drafts
 from stitch_tui.widgets import planner
-
-
-async def finished(app: App[None], *groups: str) -> None:
-    """Wait for the app's workers of these groups; one that another takes the place of has ended, too."""
-    if working := [worker for worker in app.workers if worker.group in groups]:
-        with suppress(WorkerCancelled):
-            await app.workers.wait_for_complete(working)
-
-
-async def fed(pilot: Pilot[None]) -> None:
-    """Wait until the session's screen is there and has read what its feed has."""
-    while not pilot.app.screen.is_mounted:
-        await pilot.pause()
-    await finished(pilot.app, "feed")
-
-
-async def pressed(pilot: Pilot[None], *keys: str) -> None:
-    """Press keys and wait until each has come to its end."""
-    app = pilot.app
-    assert isinstance(app, StitchApp)
-    await pilot.press(*keys)
-    await pilot.pause()
-    while app._held:
-        await pilot.pause()
 
 
 @dataclass
@@ -77,6 +53,12 @@ class Shown:
         await self.pilot.pause()
         self.screen_below.draw()
         await self.pilot.pause()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds; for what follows by itself after a key's own work is done."""
+        async with asyncio.timeout(30):
+            while not holds():
+                await self.pilot.pause()
 
     def text(self, selector: str) -> str:
         return str(self.app.screen.query_one(selector, Static).content)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from on_screen import Shown, finished, shown
+from on_screen import Shown, shown
+from pilots import finished
 from shown_sessions import in_progress
 from textual.widgets import Input, OptionList
 

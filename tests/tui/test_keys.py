@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from on_screen import Shown, finished, long_ago, shown
+from on_screen import Shown, long_ago, shown
+from pilots import finished
 from shown_sessions import beginning, emulated
 from textual import events
 
@@ -307,9 +308,7 @@ def test_the_palette_shows_each_command_whole_and_its_key(key: str) -> None:
     async def look() -> None:
         async with shown(size=(120, 60)) as screen:
             await screen.pilot.press(key)
-            async with asyncio.timeout(30):
-                while "/skip [ID] [WHY]  key s" not in screen.picture:
-                    await screen.pilot.pause()
+            await screen.until(lambda: "/skip [ID] [WHY]  key s" in screen.picture)
             assert "/now [ID] TEXT  key R" in screen.picture
 
     run(look())

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from on_screen import finished, shown
+from on_screen import shown
+from pilots import finished
 from shown_sessions import CODE, SESSION
 from textual.widgets import DataTable
 
@@ -151,17 +152,17 @@ def test_an_iteration_is_applied_from_the_history(history: History, tmp_path: Pa
             there = screen.app.screen
             assert isinstance(there, HistoryScreen)
             await settled(screen.app)
+            await screen.until(lambda: "way 2" in screen.picture)
             assert there.query_one("#commits", DataTable).row_count == 2
-            assert "way 2" in screen.picture
             await screen.pilot.press("down")
             await settled(screen.app)
             await screen.pilot.press("a")
-            assert "bring #1" in screen.picture
+            await screen.until(lambda: "bring #1" in screen.picture)
             await screen.pilot.press("y")
             await settled(screen.app)
             await screen.pilot.press("m", "up")
             await settled(screen.app)
-            assert "#2 against #1" in screen.picture
+            await screen.until(lambda: "#2 against #1" in screen.picture)
             assert "// 2" in there.copied
 
     asyncio.run(look())

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from on_screen import fed, finished, pressed
+from pilots import fed, finished, pressed
 from shown_sessions import SESSION, emulated, in_progress, numbered
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine_projects import Project, of_type, send, until
+from pilots import pressed
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -58,16 +59,6 @@ def test_live_code_is_shown_and_leaving_it_leaves_the_run(project: Project) -> N
     assert engine.poll() is None, "the run goes on"
     send(project, commands.Stop(generation=0))
     engine.communicate(timeout=60)
-
-
-async def pressed(pilot: Pilot[None], *keys: str) -> None:
-    """Press keys and wait until each has come to its end."""
-    app = pilot.app
-    assert isinstance(app, StitchApp)
-    await pilot.press(*keys)
-    await pilot.pause()
-    while app._held:
-        await pilot.pause()
 
 
 def shown(code: CodeView) -> str:
